@@ -10,17 +10,17 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::Status;
 use serde_json::Value;
 
-use crate::kind::{Address, Kind};
+use crate::kind::{ManifestKind, ObjectAddress};
 
 /// A client with one identity.
 #[derive(Clone)]
-pub struct Caller {
+pub struct ApiCaller {
     client: kube::Client,
 }
 
 /// An event of a watch.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Seen {
+pub enum WatchedChange {
     /// Added or changed.
     There(Value),
     /// Deleted; the object is its last state.
@@ -31,27 +31,29 @@ pub enum Seen {
 
 /// An answer that is not 2xx.
 #[derive(Debug)]
-pub struct Refused(pub Box<Status>);
+pub struct RefusedRequest(pub Box<Status>);
 
-impl std::fmt::Display for Refused {
+impl std::fmt::Display for RefusedRequest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {}: {}", self.0.code, self.0.reason, self.0.message)
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for RefusedRequest {}
 
 /// Returns the HTTP status of a refused request, if the error is one.
 pub fn code_of(error: &anyhow::Error) -> Option<u16> {
-    error.downcast_ref::<Refused>().map(|Refused(status)| status.code)
+    error.downcast_ref::<RefusedRequest>().map(|RefusedRequest(status)| status.code)
 }
 
 fn is_initializing(error: &anyhow::Error) -> bool {
-    let refused = error.downcast_ref::<Refused>();
-    refused.is_some_and(|Refused(status)| status.code == 429 && status.message.contains("(re)initializing"))
+    let refused = error.downcast_ref::<RefusedRequest>();
+    refused.is_some_and(|RefusedRequest(status)| {
+        status.code == 429 && status.message.contains("(re)initializing")
+    })
 }
 
-impl Caller {
+impl ApiCaller {
     /// Returns a client with the identity of a kubeconfig file.
     pub async fn from_kubeconfig(file: &Path) -> Result<Self> {
         let text = Kubeconfig::read_from(file)?;
@@ -67,7 +69,7 @@ impl Caller {
     }
 
     /// Returns the object, or `None` if it does not exist.
-    pub async fn get(&self, address: &Address) -> Result<Option<Value>> {
+    pub async fn get(&self, address: &ObjectAddress) -> Result<Option<Value>> {
         match self.send(Method::GET, &address.path(), "", Vec::new()).await {
             Err(error) if code_of(&error) == Some(404) => Ok(None),
             other => other.map(Some),
@@ -77,7 +79,7 @@ impl Caller {
     /// Creates an object.
     pub async fn create(&self, object: &Value) -> Result<Value> {
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
-        let path = Kind::of(object)?.path(namespace);
+        let path = ManifestKind::of(object)?.path(namespace);
         let body = serde_json::to_vec(object)?;
         let name = object["metadata"]["name"].as_str().unwrap_or("?");
         self.send(Method::POST, &path, "application/json", body)
@@ -86,7 +88,7 @@ impl Caller {
     }
 
     /// Deletes an object; its dependents are deleted in the background.
-    pub async fn delete(&self, address: &Address) -> Result<()> {
+    pub async fn delete(&self, address: &ObjectAddress) -> Result<()> {
         let path = format!("{}?propagationPolicy=Background", address.path());
         self.send(Method::DELETE, &path, "", Vec::new())
             .await
@@ -95,18 +97,18 @@ impl Caller {
     }
 
     /// Sends a merge patch; `part` is empty or `/status`.
-    pub async fn merge(&self, address: &Address, part: &str, patch: &Value) -> Result<Value> {
+    pub async fn merge(&self, address: &ObjectAddress, part: &str, patch: &Value) -> Result<Value> {
         self.patch(address, part, "application/merge-patch+json", patch).await
     }
 
     /// Sends a JSON Patch; `part` is empty or `/status`.
-    pub async fn json_patch(&self, address: &Address, part: &str, patch: &Value) -> Result<Value> {
+    pub async fn json_patch(&self, address: &ObjectAddress, part: &str, patch: &Value) -> Result<Value> {
         self.patch(address, part, "application/json-patch+json", patch).await
     }
 
     /// Replaces the status with this object's, as most operators do.
     pub async fn put_status(&self, object: &Value) -> Result<Value> {
-        let address = Address::of(object)?;
+        let address = ObjectAddress::of(object)?;
         let path = format!("{}/status", address.path());
         self.send(Method::PUT, &path, "application/json", serde_json::to_vec(object)?)
             .await
@@ -114,7 +116,7 @@ impl Caller {
     }
 
     /// Lists a kind; also returns the resourceVersion of the list.
-    pub async fn list(&self, kind: &Kind, namespace: &str, query: &str) -> Result<(Vec<Value>, u64)> {
+    pub async fn list(&self, kind: &ManifestKind, namespace: &str, query: &str) -> Result<(Vec<Value>, u64)> {
         let path = format!("{}?{query}", kind.path(namespace));
         let mut list = self.send(Method::GET, &path, "", Vec::new()).await?;
         let version = version_of(&list);
@@ -134,11 +136,11 @@ impl Caller {
     /// Returns the changes of a kind after `version`, until the server ends the watch.
     pub async fn watch(
         &self,
-        kind: &Kind,
+        kind: &ManifestKind,
         namespace: &str,
         query: &str,
         version: u64,
-    ) -> Result<impl Stream<Item = Result<Seen>> + use<>> {
+    ) -> Result<impl Stream<Item = Result<WatchedChange>> + use<>> {
         let path = format!(
             "{}?watch=1&allowWatchBookmarks=true&timeoutSeconds=240&resourceVersion={version}&{query}",
             kind.path(namespace)
@@ -167,7 +169,13 @@ impl Caller {
         self.client.request(request.body(body)?).await.map_err(refused)
     }
 
-    async fn patch(&self, address: &Address, part: &str, content: &str, patch: &Value) -> Result<Value> {
+    async fn patch(
+        &self,
+        address: &ObjectAddress,
+        part: &str,
+        content: &str,
+        patch: &Value,
+    ) -> Result<Value> {
         let url = format!("{}{part}", address.path());
         self.send(Method::PATCH, &url, content, serde_json::to_vec(patch)?)
             .await
@@ -180,20 +188,20 @@ pub fn version_of(object: &Value) -> u64 {
     object["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
-fn seen(line: &str) -> Result<Seen> {
+fn seen(line: &str) -> Result<WatchedChange> {
     let mut event: Value = serde_json::from_str(line).with_context(|| format!("in a watch: {line}"))?;
     let object = event["object"].take();
     match event["type"].as_str() {
-        Some("ADDED" | "MODIFIED") => Ok(Seen::There(object)),
-        Some("DELETED") => Ok(Seen::Gone(object)),
-        Some("BOOKMARK") => Ok(Seen::Bookmark(version_of(&object))),
-        _ => Err(Refused(serde_json::from_value(object)?).into()),
+        Some("ADDED" | "MODIFIED") => Ok(WatchedChange::There(object)),
+        Some("DELETED") => Ok(WatchedChange::Gone(object)),
+        Some("BOOKMARK") => Ok(WatchedChange::Bookmark(version_of(&object))),
+        _ => Err(RefusedRequest(serde_json::from_value(object)?).into()),
     }
 }
 
 fn refused(error: kube::Error) -> anyhow::Error {
     match error {
-        kube::Error::Api(status) => Refused(status).into(),
+        kube::Error::Api(status) => RefusedRequest(status).into(),
         other => other.into(),
     }
 }

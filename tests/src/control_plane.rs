@@ -15,11 +15,11 @@ use serde_json::json;
 use tokio::sync::OnceCell;
 use tokio::time::{sleep, timeout};
 
-use crate::caller::Caller;
+use crate::caller::ApiCaller;
 use crate::certificates;
-use crate::kubelet::{self, Forwarded};
+use crate::kubelet::{self, ForwardedPort};
 use crate::places;
-use crate::process::Process;
+use crate::process::LoggedProcess;
 
 /// Token of the only user with all rights.
 const ADMIN: &str = "admin-of-a-cluster-that-lives-on-loopback";
@@ -30,19 +30,19 @@ const CONTROL_PLANE_START_TIMEOUT: Duration = Duration::from_secs(180);
 pub struct ControlPlane {
     folder: PathBuf,
     url: String,
-    parts: Parts,
+    parts: ClusterParts,
     /// Rollcall's own kinds are installed.
     pub(crate) crds: OnceCell<()>,
     /// Separate from the others because a test may kill them.
-    api_server: Mutex<Process>,
-    etcd: Mutex<Process>,
-    others: Vec<Process>,
-    forwarded: Forwarded,
+    api_server: Mutex<LoggedProcess>,
+    etcd: Mutex<LoggedProcess>,
+    others: Vec<LoggedProcess>,
+    forwarded: ForwardedPort,
 }
 
 /// Parts of a cluster that a test needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Parts {
+pub enum ClusterParts {
     /// etcd, the API server and the controller that aggregates ClusterRoles: all other objects stay as they are written.
     Storage,
     /// With controllers, scheduler and kubelets: pods run.
@@ -52,22 +52,28 @@ pub enum Parts {
 /// Returns the control plane shared by all tests of one process; each test has a namespace and an API group in it.
 pub async fn shared() -> Result<Arc<ControlPlane>> {
     static SHARED: OnceCell<Arc<ControlPlane>> = OnceCell::const_new();
-    let start = async || Ok(Arc::new(ControlPlane::start(Parts::Everything).await?));
+    let start = async || Ok(Arc::new(ControlPlane::start(ClusterParts::Everything).await?));
     SHARED.get_or_try_init(start).await.cloned()
 }
 
 impl ControlPlane {
     /// Starts the parts and returns when they are ready.
-    pub async fn start(parts: Parts) -> Result<Self> {
+    pub async fn start(parts: ClusterParts) -> Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let folder = places::run_folder()?.join(format!("plane-{}", COUNT.fetch_add(1, Ordering::Relaxed)));
         fs::create_dir_all(&folder)?;
         // Held first, so that it is not among the ports that are free for a moment.
-        let forwarded = Forwarded::hold()?;
+        let forwarded = ForwardedPort::hold()?;
         let listen = free_ports(6)?;
         let url = format!("https://127.0.0.1:{}", listen[0]);
         let start = |name: &str, args: Vec<String>| {
-            Process::start(name, &places::program(name)?, &args, &[], &folder.join(format!("{name}.log")))
+            LoggedProcess::start(
+                name,
+                &places::program(name)?,
+                &args,
+                &[],
+                &folder.join(format!("{name}.log")),
+            )
         };
         prepare(&folder, &url)?;
         let etcd = Mutex::new(start("etcd", etcd_args(&folder, listen[1], listen[2]))?);
@@ -84,7 +90,7 @@ impl ControlPlane {
         };
         plane.until_ready().await?;
         plane.others.push(start("kube-controller-manager", manager_args(&folder, listen[3], parts))?);
-        if parts == Parts::Everything {
+        if parts == ClusterParts::Everything {
             plane.others.push(start("kube-scheduler", scheduler_args(&folder, listen[4]))?);
             plane.others.push(start("kwok", kubelet::args(&folder, listen[5], &plane.forwarded)?)?);
             plane.admin().await?.create(&node("node-1")).await?;
@@ -98,7 +104,7 @@ impl ControlPlane {
     }
 
     /// Running parts of the cluster.
-    pub fn parts(&self) -> Parts {
+    pub fn parts(&self) -> ClusterParts {
         self.parts
     }
 
@@ -114,8 +120,8 @@ impl ControlPlane {
     }
 
     /// A client with the administrator's identity.
-    pub async fn admin(&self) -> Result<Caller> {
-        Caller::from_kubeconfig(&self.kubeconfig()).await
+    pub async fn admin(&self) -> Result<ApiCaller> {
+        ApiCaller::from_kubeconfig(&self.kubeconfig()).await
     }
 
     /// Writes a kubeconfig with another token, namespace or address (that of a gate before the API server).
@@ -201,11 +207,11 @@ impl ControlPlane {
         self.until_ready().await
     }
 
-    fn api_server(&self) -> Result<MutexGuard<'_, Process>> {
+    fn api_server(&self) -> Result<MutexGuard<'_, LoggedProcess>> {
         self.api_server.lock().map_err(|_| anyhow!("poisoned"))
     }
 
-    fn etcd(&self) -> Result<MutexGuard<'_, Process>> {
+    fn etcd(&self) -> Result<MutexGuard<'_, LoggedProcess>> {
         self.etcd.lock().map_err(|_| anyhow!("poisoned"))
     }
 
@@ -227,14 +233,14 @@ impl ControlPlane {
     /// Requests a token of a service account.
     pub async fn token_of(&self, namespace: &str, service_account: &str) -> Result<String> {
         let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{service_account}/token");
-        let wish = json!({
+        let expectation = json!({
             "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
             "spec": { "expirationSeconds": 7200, "audiences": ["https://kubernetes.default.svc"] },
         });
         let answer = self
             .admin()
             .await?
-            .send(Method::POST, &path, "application/json", serde_json::to_vec(&wish)?)
+            .send(Method::POST, &path, "application/json", serde_json::to_vec(&expectation)?)
             .await
             .context("failed to request a token")?;
         Ok(answer["status"]["token"].as_str().context("a TokenRequest without a token")?.to_owned())
@@ -320,9 +326,9 @@ fn api_server_args(folder: &Path, port: u16, etcd: u16) -> Vec<String> {
     ]
 }
 
-fn manager_args(folder: &Path, port: u16, parts: Parts) -> Vec<String> {
+fn manager_args(folder: &Path, port: u16, parts: ClusterParts) -> Vec<String> {
     let mut args = component_args(folder, port);
-    if parts == Parts::Storage {
+    if parts == ClusterParts::Storage {
         args.push("--controllers=clusterrole-aggregation-controller".to_owned());
     }
     args.push(format!(

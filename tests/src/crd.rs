@@ -4,13 +4,13 @@ use serde_json::{Value, json};
 
 /// Builder of a definition: by default conditions are a list-map in a status subresource.
 #[derive(Clone, Debug)]
-pub struct Crd {
+pub struct CrdBuilder {
     kind: String,
     status: Value,
     subresource: bool,
 }
 
-impl Crd {
+impl CrdBuilder {
     /// Returns `kind` with conditions as the API conventions define them.
     pub fn new(kind: &str) -> Self {
         let conditions = json!({
@@ -61,7 +61,7 @@ impl Crd {
 
     /// Returns the manifest.
     pub fn manifest(&self, group: &str) -> Value {
-        let kind = crate::kind::Kind::new(&format!("{group}/v1"), &self.kind);
+        let kind = crate::kind::ManifestKind::new(&format!("{group}/v1"), &self.kind);
         let scope = if kind.is_cluster_scoped() { "Cluster" } else { "Namespaced" };
         let free = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
         let column = |name: &str, field: &str| {

@@ -16,12 +16,12 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::caller::Caller;
-use crate::scene::TEST_TIMEOUT;
+use crate::TEST_TIMEOUT;
+use crate::caller::ApiCaller;
 
 /// Treatment of requests.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Rule {
+pub enum GateRule {
     /// Requests go on to the server.
     Pass,
     /// Requests of this method whose path contains this wait until the rule changes.
@@ -36,7 +36,7 @@ pub enum Rule {
     Down,
 }
 
-impl Rule {
+impl GateRule {
     fn meets(&self, request: &Request) -> bool {
         match self {
             Self::Pass | Self::Mute => false,
@@ -49,28 +49,29 @@ impl Rule {
 }
 
 /// A listening gate; closed when dropped.
-pub struct Gate {
+pub struct ApiGate {
     /// URL for clients.
     pub url: String,
-    rule: watch::Sender<Rule>,
-    shared: Arc<Shared>,
+    rule: watch::Sender<GateRule>,
+    shared: Arc<GateState>,
     server: JoinHandle<()>,
 }
 
-struct Shared {
+struct GateState {
     server: kube::Client,
-    rule: watch::Receiver<Rule>,
+    rule: watch::Receiver<GateRule>,
     /// One permit for every request that met a rule other than `Pass`.
     caught: Semaphore,
 }
 
-impl Gate {
+impl ApiGate {
     /// Opens a gate; passing requests are sent with the identity of `caller`.
-    pub async fn open(caller: &Caller) -> Result<Self> {
+    pub async fn open(caller: &ApiCaller) -> Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let url = format!("http://{}", listener.local_addr()?);
-        let (rule, watching) = watch::channel(Rule::Pass);
-        let shared = Arc::new(Shared { server: caller.client(), rule: watching, caught: Semaphore::new(0) });
+        let (rule, watching) = watch::channel(GateRule::Pass);
+        let shared =
+            Arc::new(GateState { server: caller.client(), rule: watching, caught: Semaphore::new(0) });
         let app = axum::Router::new().fallback(pass).with_state(shared.clone());
         let server = tokio::spawn(async move {
             // Runs until the gate is dropped.
@@ -80,7 +81,7 @@ impl Gate {
     }
 
     /// Sets the rule; it applies to waiting requests too.
-    pub fn set(&self, rule: Rule) {
+    pub fn set(&self, rule: GateRule) {
         // Permits of the earlier rule must not count for the new one.
         self.shared.caught.forget_permits(usize::MAX >> 4);
         self.rule.send_replace(rule);
@@ -91,7 +92,7 @@ impl Gate {
         self.caught_within(TEST_TIMEOUT).await
     }
 
-    /// Like [`Gate::caught`], with a time limit.
+    /// Like [`ApiGate::caught`], with a time limit.
     pub async fn caught_within(&self, bound: Duration) -> Result<()> {
         let permit = timeout(bound, self.shared.caught.acquire()).await;
         permit.map_err(|_| anyhow!("no request met the gate's rule {:?}", *self.rule.borrow()))??.forget();
@@ -99,34 +100,34 @@ impl Gate {
     }
 }
 
-impl Drop for Gate {
+impl Drop for ApiGate {
     fn drop(&mut self) {
         self.server.abort();
     }
 }
 
-async fn pass(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+async fn pass(State(shared): State<Arc<GateState>>, request: Request) -> Response {
     let mut watching = shared.rule.clone();
     let rule = watching.borrow_and_update().clone();
     let is_watch = request.uri().query().is_some_and(|query| query.contains("watch="));
     if rule.meets(&request) {
         let caught = || shared.caught.add_permits(1);
         match rule {
-            Rule::Pass | Rule::Mute => {}
-            Rule::Hold(..) => {
+            GateRule::Pass | GateRule::Mute => {}
+            GateRule::Hold(..) => {
                 caught();
                 // An error means that the gate is dropped, and the request with it.
                 let _ = watching.changed().await;
             }
-            Rule::Answer(_, _, status) => {
+            GateRule::Answer(_, _, status) => {
                 caught();
                 return answer(status);
             }
-            Rule::Down => {
+            GateRule::Down => {
                 caught();
                 return answer(StatusCode::SERVICE_UNAVAILABLE);
             }
-            Rule::LoseAnswer(..) => {
+            GateRule::LoseAnswer(..) => {
                 let _ = forward(&shared.server, request).await;
                 caught();
                 return answer(StatusCode::GATEWAY_TIMEOUT);
@@ -149,11 +150,11 @@ async fn forward(server: &kube::Client, request: Request) -> Result<Response<kub
     Ok(server.send(http::Request::from_parts(parts, kube::client::Body::from(body.to_vec()))).await?)
 }
 
-fn watch_body(body: kube::client::Body, watching: watch::Receiver<Rule>) -> Body {
+fn watch_body(body: kube::client::Body, watching: watch::Receiver<GateRule>) -> Body {
     let mut until = watching.clone();
-    let down = async move { until.wait_for(|rule| *rule == Rule::Down).await.is_ok() };
+    let down = async move { until.wait_for(|rule| *rule == GateRule::Down).await.is_ok() };
     let heard = Body::new(body).into_data_stream().filter(move |_| {
-        let muted = *watching.borrow() == Rule::Mute;
+        let muted = *watching.borrow() == GateRule::Mute;
         async move { !muted }
     });
     Body::from_stream(heard.take_until(Box::pin(down)))

@@ -8,12 +8,12 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use crate::places;
-use crate::process::Process;
-use crate::scene::Scene;
+use crate::process::LoggedProcess;
+use crate::tenant::TestTenant;
 
 /// One step of a guide.
 #[derive(Debug)]
-enum Step {
+enum GuideStep {
     /// A file: a block whose first line is `# NAME.yaml`.
     File { name: String, text: String },
     /// A block of commands.
@@ -21,11 +21,11 @@ enum Step {
 }
 
 /// A guide whose steps are run one after the other.
-pub struct Guide {
-    steps: std::vec::IntoIter<Step>,
+pub struct GuidedSteps {
+    steps: std::vec::IntoIter<GuideStep>,
 }
 
-impl Guide {
+impl GuidedSteps {
     /// Opens a guide by its path in the repository.
     pub fn open(path: &str) -> Result<Self> {
         let text = fs::read_to_string(places::repository().join(path))?;
@@ -34,11 +34,11 @@ impl Guide {
         while let (Some(block), Some(_)) = (parts.next(), parts.next()) {
             let (language, body) = block.split_once('\n').context("an empty block")?;
             match language {
-                "sh" => steps.push(Step::Commands(body.lines().map(str::to_owned).collect())),
+                "sh" => steps.push(GuideStep::Commands(body.lines().map(str::to_owned).collect())),
                 "yaml" => {
                     let name = body.lines().next().and_then(|first| first.strip_prefix("# "));
                     let name = name.with_context(|| format!("a file without a name: {body}"))?.to_owned();
-                    steps.push(Step::File { name, text: format!("{body}\n") });
+                    steps.push(GuideStep::File { name, text: format!("{body}\n") });
                 }
                 _ => {}
             }
@@ -48,15 +48,15 @@ impl Guide {
     }
 
     /// Runs all steps up to and including the file of this name, or the commands whose first line begins so.
-    pub fn follow(&mut self, scene: &Scene, until: &str) -> Result<()> {
+    pub fn follow(&mut self, tenant: &TestTenant, until: &str) -> Result<()> {
         for step in self.steps.by_ref() {
             let there = match &step {
-                Step::File { name, text } => {
-                    fs::write(scene.folder.join(name), text)?;
+                GuideStep::File { name, text } => {
+                    fs::write(tenant.folder.join(name), text)?;
                     name == until
                 }
-                Step::Commands(lines) => {
-                    lines.iter().try_for_each(|line| type_in(scene, line).map(drop))?;
+                GuideStep::Commands(lines) => {
+                    lines.iter().try_for_each(|line| type_in(tenant, line).map(drop))?;
                     lines.first().is_some_and(|line| line.starts_with(until))
                 }
             };
@@ -69,7 +69,7 @@ impl Guide {
 
     /// Fails if a step was not run.
     pub fn is_done(self) -> Result<()> {
-        let left: Vec<Step> = self.steps.collect();
+        let left: Vec<GuideStep> = self.steps.collect();
         ensure!(left.is_empty(), "not followed: {left:?}");
         Ok(())
     }
@@ -79,12 +79,12 @@ impl Guide {
 pub type Asked<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str);
 
 /// The commands in a page's sentences, between backticks.
-pub struct Sentences {
+pub struct InlineCommands {
     path: String,
     commands: BTreeSet<String>,
 }
 
-impl Sentences {
+impl InlineCommands {
     /// Reads the commands of a page, by its path in the repository.
     pub fn of(path: &str) -> Result<Self> {
         let text = fs::read_to_string(places::repository().join(path))?;
@@ -96,24 +96,24 @@ impl Sentences {
     }
 
     /// Runs a command of the page, with the reader's values for its placeholders; returns its output.
-    pub fn type_in(&self, scene: &Scene, command: &str, own: &[(&str, &str)]) -> Result<String> {
-        type_in(scene, &self.command(command, own)?)
+    pub fn type_in(&self, tenant: &TestTenant, command: &str, own: &[(&str, &str)]) -> Result<String> {
+        type_in(tenant, &self.command(command, own)?)
     }
 
     /// Runs several commands and checks that the output of each contains its text.
-    pub fn ask(&self, scene: &Scene, asked: &[Asked]) -> Result<()> {
+    pub fn ask(&self, tenant: &TestTenant, asked: &[Asked]) -> Result<()> {
         asked.iter().try_for_each(|(command, own, word)| {
-            let said = self.type_in(scene, command, own)?;
+            let said = self.type_in(tenant, command, own)?;
             ensure!(said.contains(word), "{command} does not say {word:?}: {said}");
             Ok(())
         })
     }
 
     /// Starts a command that runs until it is ended.
-    pub fn start(&self, scene: &Scene, command: &str, own: &[(&str, &str)]) -> Result<Process> {
+    pub fn start(&self, tenant: &TestTenant, command: &str, own: &[(&str, &str)]) -> Result<LoggedProcess> {
         let line = format!("cd ~ && exec {}", self.command(command, own)?);
-        let log = scene.folder.join(format!("{}.log", command.replace([' ', '/'], "-")));
-        Process::start(command, Path::new("/bin/bash"), &["-c".to_owned(), line], &user(scene)?, &log)
+        let log = tenant.folder.join(format!("{}.log", command.replace([' ', '/'], "-")));
+        LoggedProcess::start(command, Path::new("/bin/bash"), &["-c".to_owned(), line], &user(tenant)?, &log)
     }
 
     fn command(&self, command: &str, own: &[(&str, &str)]) -> Result<String> {
@@ -125,24 +125,24 @@ impl Sentences {
     }
 }
 
-/// Environment of an administrator with `rollcall`, `kubectl` and `helm` in the path, and the plugins in the scene's
+/// Environment of an administrator with `rollcall`, `kubectl` and `helm` in the path, and the plugins in the tenant's
 /// `bin`.
-fn user(scene: &Scene) -> Result<Vec<(String, String)>> {
+fn user(tenant: &TestTenant) -> Result<Vec<(String, String)>> {
     let folder = |program: &Path| program.parent().unwrap_or(program).display().to_string();
     let (rollcall, kubectl) = (folder(&places::rollcall()?), folder(&places::program("kubectl")?));
-    let (home, path) = (scene.folder.display().to_string(), std::env::var("PATH")?);
+    let (home, path) = (tenant.folder.display().to_string(), std::env::var("PATH")?);
     let pairs = [
         ("PATH", format!("{home}/bin:{rollcall}:{kubectl}:{path}")),
-        ("KUBECONFIG", scene.plane.kubeconfig().display().to_string()),
+        ("KUBECONFIG", tenant.plane.kubeconfig().display().to_string()),
         ("HOME", home),
     ];
     Ok(pairs.map(|(name, value)| (name.to_owned(), value)).to_vec())
 }
 
-/// Runs one line as that user in the scene's folder; returns its output.
-fn type_in(scene: &Scene, line: &str) -> Result<String> {
+/// Runs one line as that user in the tenant's folder; returns its output.
+fn type_in(tenant: &TestTenant, line: &str) -> Result<String> {
     let mut shell = Command::new("bash");
-    shell.args(["-o", "pipefail", "-c", line]).current_dir(&scene.folder).envs(user(scene)?);
+    shell.args(["-o", "pipefail", "-c", line]).current_dir(&tenant.folder).envs(user(tenant)?);
     let done = shell.output().context("failed to run bash")?;
     let said = String::from_utf8_lossy(&done.stdout).into_owned();
     ensure!(done.status.success(), "{line}: {said}{}", String::from_utf8_lossy(&done.stderr));

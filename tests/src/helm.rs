@@ -9,11 +9,11 @@ use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
-use crate::places;
-use crate::scene::{Scene, TEST_TIMEOUT};
+use crate::tenant::TestTenant;
+use crate::{TEST_TIMEOUT, places};
 
-/// A chart in a scene's folder; its value `size` becomes `spec.size` of its object.
-pub struct Chart {
+/// A chart in a tenant's folder; its value `size` becomes `spec.size` of its object.
+pub struct HelmChart {
     folder: PathBuf,
     home: PathBuf,
     kubeconfig: PathBuf,
@@ -21,15 +21,15 @@ pub struct Chart {
 }
 
 /// A running Helm command; killed when dropped.
-pub struct Waiting {
+pub struct HelmCommand {
     child: Option<Child>,
     words: String,
 }
 
-impl Chart {
+impl HelmChart {
     /// Returns a chart with `object`.
-    pub fn new(scene: &Scene, mut object: Value) -> Result<Self> {
-        let folder = scene.folder.join("chart");
+    pub fn new(tenant: &TestTenant, mut object: Value) -> Result<Self> {
+        let folder = tenant.folder.join("chart");
         fs::create_dir_all(folder.join("templates"))?;
         fs::write(folder.join("Chart.yaml"), "apiVersion: v2\nname: chart\nversion: 0.1.0\n")?;
         fs::write(folder.join("values.yaml"), "size: 1\n")?;
@@ -37,12 +37,12 @@ impl Chart {
         object["spec"]["size"] = Value::from("SIZE");
         let text = object.to_string().replace("\"SIZE\"", "{{ .Values.size }}");
         fs::write(folder.join("templates/object.yaml"), text)?;
-        let (home, kubeconfig) = (scene.folder.join("helm"), scene.plane.kubeconfig());
-        Ok(Self { folder, home, kubeconfig, namespace: scene.name.clone() })
+        let (home, kubeconfig) = (tenant.folder.join("helm"), tenant.plane.kubeconfig());
+        Ok(Self { folder, home, kubeconfig, namespace: tenant.name.clone() })
     }
 
     /// Starts `helm install|upgrade RELEASE CHART --wait …`.
-    pub fn begin(&self, verb: &str, release: &str, options: &[&str]) -> Result<Waiting> {
+    pub fn begin(&self, verb: &str, release: &str, options: &[&str]) -> Result<HelmCommand> {
         let mut command = Command::new(places::program("helm")?);
         command
             .arg(verb)
@@ -53,16 +53,16 @@ impl Chart {
         command.arg("--kubeconfig").arg(&self.kubeconfig).env("HOME", &self.home);
         let words = format!("helm {verb} {release}");
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-        Ok(Waiting { child: Some(child.context("failed to run helm")?), words })
+        Ok(HelmCommand { child: Some(child.context("failed to run helm")?), words })
     }
 }
 
-impl Waiting {
+impl HelmCommand {
     /// Starts any other command that waits.
     pub fn on(mut command: Command) -> Result<Self> {
         let words = format!("{command:?}");
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-        Ok(Waiting { child: Some(child), words })
+        Ok(HelmCommand { child: Some(child), words })
     }
 
     /// Fails if the command has ended.
@@ -92,7 +92,7 @@ impl Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for HelmCommand {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {
             // A child that is already gone is fine.

@@ -5,7 +5,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::scene::TEST_TIMEOUT;
+use crate::TEST_TIMEOUT;
 
 /// A response.
 pub struct HttpAnswer {

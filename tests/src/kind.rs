@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// A kind, as a manifest names it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Kind {
+pub struct ManifestKind {
     /// `apps/v1`.
     pub api_version: String,
     /// `Deployment`.
@@ -14,9 +14,9 @@ pub struct Kind {
 
 /// Address of one object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Address {
+pub struct ObjectAddress {
     /// Kind of the object.
-    pub kind: Kind,
+    pub kind: ManifestKind,
     /// Empty for cluster-scoped objects.
     pub namespace: String,
     /// `metadata.name`.
@@ -33,7 +33,7 @@ const CLUSTER_SCOPED: [&str; 7] = [
     "StorageClass",
 ];
 
-impl Kind {
+impl ManifestKind {
     /// Returns the kind of an apiVersion and kind.
     pub fn new(api_version: &str, kind: &str) -> Self {
         Self { api_version: api_version.to_owned(), kind: kind.to_owned() }
@@ -83,12 +83,12 @@ impl Kind {
     }
 }
 
-impl Address {
+impl ObjectAddress {
     /// Returns the address of an object.
     pub fn of(object: &Value) -> Result<Self> {
         let metadata = &object["metadata"];
         Ok(Self {
-            kind: Kind::of(object)?,
+            kind: ManifestKind::of(object)?,
             namespace: metadata["namespace"].as_str().unwrap_or_default().to_owned(),
             name: metadata["name"].as_str().context("an object without a name")?.to_owned(),
         })
@@ -100,7 +100,7 @@ impl Address {
     }
 }
 
-impl std::fmt::Display for Address {
+impl std::fmt::Display for ObjectAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {}", self.kind.kind, self.name)
     }

@@ -8,26 +8,27 @@ use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
-use crate::places;
-use crate::process::Process;
-use crate::scene::{Scene, TEST_TIMEOUT};
+use crate::policies::TenantPolicies as _;
+use crate::process::LoggedProcess;
+use crate::tenant::TestTenant;
+use crate::{TEST_TIMEOUT, places};
 
 /// A running `kopf run`; killed when dropped.
-pub struct Operator {
-    process: Process,
+pub struct KopfOperator {
+    process: LoggedProcess,
 }
 
 /// Version of Kopf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kopf {
+pub enum KopfVersion {
     /// The current version.
     Current,
     /// The last version that writes `metadata.finalizers` as a whole list.
     Before144,
 }
 
-/// `deploy/examples/kopf`, in a scene's own API group.
-pub struct Example {
+/// `deploy/examples/kopf`, in a tenant's own API group.
+pub struct KopfExample {
     /// Path of the operator's script.
     pub script: PathBuf,
     /// Kubeconfig of the operator.
@@ -36,19 +37,39 @@ pub struct Example {
     pub argocd: PathBuf,
 }
 
-impl Scene {
+/// A tenant's operators in Kopf.
+pub trait TenantKopf {
     /// Starts an operator. `env` is added to the environment of its identity.
-    pub fn operator(
+    fn operator(
         &self,
         name: &str,
-        kopf: Kopf,
+        kopf: KopfVersion,
         script: &Path,
         kubeconfig: &Path,
         env: &[(&str, &str)],
-    ) -> Result<Operator> {
+    ) -> Result<KopfOperator>;
+
+    /// Starts a script of the test as the administrator. `GROUP` in it is replaced by the tenant's API group.
+    fn script(&self, name: &str, kopf: KopfVersion, text: &str, env: &[(&str, &str)])
+    -> Result<KopfOperator>;
+
+    /// Installs the example: all objects of its kustomization except its Deployment, which runs here as a process. Only
+    /// names of cluster-scoped objects are changed, to names of the tenant's own.
+    fn kopf_example(&self) -> impl Future<Output = Result<KopfExample>> + Send;
+}
+
+impl TenantKopf for TestTenant {
+    fn operator(
+        &self,
+        name: &str,
+        kopf: KopfVersion,
+        script: &Path,
+        kubeconfig: &Path,
+        env: &[(&str, &str)],
+    ) -> Result<KopfOperator> {
         let program = places::program(match kopf {
-            Kopf::Current => "kopf",
-            Kopf::Before144 => "kopf-before-1.44",
+            KopfVersion::Current => "kopf",
+            KopfVersion::Before144 => "kopf-before-1.44",
         })?;
         let args =
             ["run", "--namespace", &self.name, "--standalone", &script.to_string_lossy()].map(str::to_owned);
@@ -60,24 +81,28 @@ impl Scene {
         ];
         all.extend(env.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
         let log = self.folder.join(format!("{name}.log"));
-        let process = Process::start(name, &program, &args, &all, &log)?;
+        let process = LoggedProcess::start(name, &program, &args, &all, &log)?;
         self.logs.lock().map_err(|_| anyhow!("poisoned"))?.push(log);
-        Ok(Operator { process })
+        Ok(KopfOperator { process })
     }
 
-    /// Starts a script of the test as the administrator. `GROUP` in it is replaced by the scene's API group.
-    pub fn script(&self, name: &str, kopf: Kopf, text: &str, env: &[(&str, &str)]) -> Result<Operator> {
+    fn script(
+        &self,
+        name: &str,
+        kopf: KopfVersion,
+        text: &str,
+        env: &[(&str, &str)],
+    ) -> Result<KopfOperator> {
         let file = self.folder.join(format!("{name}.py"));
         fs::write(&file, text.replace("GROUP", &self.group))?;
         self.operator(name, kopf, &file, &self.plane.kubeconfig(), env)
     }
 
-    /// Installs the example: all objects of its kustomization except its Deployment, which runs here as a process. Only
-    /// names of cluster-scoped objects are changed, to names of the scene's own.
-    pub async fn kopf_example(&self) -> Result<Example> {
+    async fn kopf_example(&self) -> Result<KopfExample> {
         let source = places::repository().join("deploy/examples/kopf");
         let built = self.plane.kubectl(&["kustomize", &source.to_string_lossy()])?;
-        let objects: Vec<Value> = serde_saphyr::from_multiple(&self.own(&built)).context("no YAML")?;
+        let objects: Vec<Value> =
+            serde_saphyr::from_multiple(&in_group_of(self, &built)).context("no YAML")?;
         for object in objects {
             match object["kind"].as_str().unwrap_or_default() {
                 "CustomResourceDefinition" => self.define(&object).await?,
@@ -87,36 +112,37 @@ impl Scene {
                     self.policy(name.as_str().unwrap_or("?"), parent.as_str().unwrap_or("?"), spec).await?;
                 }
                 "Namespace" => {}
-                "Deployment" => self.would_be_taken(&object)?,
+                "Deployment" => would_be_taken(self, &object)?,
                 _ => _ = self.admin.create(&object).await?,
             }
         }
         let script = self.folder.join("shop_operator.py");
-        fs::write(&script, self.own(&fs::read_to_string(source.join("shop_operator.py"))?))?;
+        fs::write(&script, in_group_of(self, &fs::read_to_string(source.join("shop_operator.py"))?))?;
         fs::copy(source.join("rollcall_kopf.py"), self.folder.join("rollcall_kopf.py"))?;
         let kubeconfig = self.folder.join("operator.kubeconfig");
         let token = self.plane.token_of(&self.name, &format!("{}-operator", self.name)).await?;
         self.plane.kubeconfig_for(&kubeconfig, self.plane.url(), &token, &self.name)?;
         let argocd = self.folder.join("argocd-cm.yaml");
-        fs::write(&argocd, self.own(&fs::read_to_string(source.join("argocd-cm.yaml"))?))?;
-        Ok(Example { script, kubeconfig, argocd })
-    }
-
-    fn would_be_taken(&self, object: &Value) -> Result<()> {
-        let file = self.folder.join("operator.json");
-        fs::write(&file, object.to_string())?;
-        let file = file.to_string_lossy();
-        self.plane.kubectl(&["apply", "--dry-run=server", "--validate=strict", "-f", &file])?;
-        Ok(())
-    }
-
-    fn own(&self, text: &str) -> String {
-        let text = text.replace("shop.example.com", &self.group);
-        text.replace("shop-operator", &format!("{}-operator", self.name)).replace("shop-system", &self.name)
+        fs::write(&argocd, in_group_of(self, &fs::read_to_string(source.join("argocd-cm.yaml"))?))?;
+        Ok(KopfExample { script, kubeconfig, argocd })
     }
 }
 
-impl Operator {
+fn would_be_taken(tenant: &TestTenant, object: &Value) -> Result<()> {
+    let file = tenant.folder.join("operator.json");
+    fs::write(&file, object.to_string())?;
+    let file = file.to_string_lossy();
+    tenant.plane.kubectl(&["apply", "--dry-run=server", "--validate=strict", "-f", &file])?;
+    Ok(())
+}
+
+/// Names of a text from the example, as they are in this tenant.
+fn in_group_of(tenant: &TestTenant, text: &str) -> String {
+    let text = text.replace("shop.example.com", &tenant.group);
+    text.replace("shop-operator", &format!("{}-operator", tenant.name)).replace("shop-system", &tenant.name)
+}
+
+impl KopfOperator {
     /// Waits until the operator has logged `words` this many times.
     pub async fn until_logged(&self, words: &str, times: usize) -> Result<()> {
         let logged = async {
@@ -128,7 +154,7 @@ impl Operator {
         end.map_err(|_| anyhow!("{words:?} was not logged {times} times\n{}", self.process.tail(40)))
     }
 
-    /// Number of times that the operator and its predecessors in this scene have logged `words`.
+    /// Number of times that the operator and its predecessors in this tenant have logged `words`.
     pub fn logged(&self, words: &str) -> usize {
         self.process.output().matches(words).count()
     }

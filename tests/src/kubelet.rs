@@ -10,9 +10,9 @@ use anyhow::{Context, Result, anyhow};
 use crate::places;
 
 /// The port to which every forwarded port of every pod leads; a test may listen on it in place of the containers.
-pub(crate) struct Forwarded(Mutex<Option<TcpListener>>);
+pub(crate) struct ForwardedPort(Mutex<Option<TcpListener>>);
 
-impl Forwarded {
+impl ForwardedPort {
     /// Reserves a port until the test listens on it.
     pub(crate) fn hold() -> Result<Self> {
         Ok(Self(Mutex::new(Some(TcpListener::bind(("127.0.0.1", 0))?))))
@@ -31,7 +31,7 @@ impl Forwarded {
 }
 
 /// Arguments of kwok listening on this port, which its nodes report as their kubelet's.
-pub(crate) fn args(folder: &Path, port: u16, forwarded: &Forwarded) -> Result<Vec<String>> {
+pub(crate) fn args(folder: &Path, port: u16, forwarded: &ForwardedPort) -> Result<Vec<String>> {
     let config = folder.join("forward.yaml");
     let target = serde_json::json!({
         "apiVersion": "kwok.x-k8s.io/v1alpha1", "kind": "ClusterPortForward",

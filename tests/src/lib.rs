@@ -6,6 +6,7 @@ pub mod caller;
 mod certificates;
 pub mod control_plane;
 pub mod crd;
+pub mod expectation;
 pub mod gate;
 pub mod guide;
 pub mod half_open;
@@ -19,8 +20,15 @@ pub mod object_store;
 pub mod objects;
 pub mod peers;
 pub mod places;
+pub mod policies;
 pub mod process;
 pub mod recorder;
+pub mod rights;
 pub mod rollcall;
-pub mod scene;
-pub mod wish;
+pub mod rollcall_command;
+pub mod tenant;
+
+use std::time::Duration;
+
+/// Longest time that a test waits for an expected state. 180 s: states come in seconds, on a busy machine in a minute.
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(180);

@@ -7,10 +7,11 @@ use anyhow::{Result, anyhow};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
+use crate::TEST_TIMEOUT;
 use crate::control_plane::free_ports;
 use crate::places;
-use crate::process::Process;
-use crate::scene::{Scene, TEST_TIMEOUT};
+use crate::process::LoggedProcess;
+use crate::tenant::TestTenant;
 
 /// The existing bucket.
 pub const BUCKET: &str = "rollcall";
@@ -19,16 +20,16 @@ const SECRET: &str = "rollcall-secret";
 
 /// The server; killed when dropped.
 pub struct ObjectStore {
-    process: Process,
+    process: LoggedProcess,
     address: String,
     folder: PathBuf,
 }
 
 impl ObjectStore {
     /// Starts the server with an empty bucket.
-    pub async fn start(scene: &Scene) -> Result<Self> {
+    pub async fn start(tenant: &TestTenant) -> Result<Self> {
         let address = format!("127.0.0.1:{}", free_ports(1)?[0]);
-        let (folder, aside) = (scene.folder.join("s3"), scene.folder.join("aside"));
+        let (folder, aside) = (tenant.folder.join("s3"), tenant.folder.join("aside"));
         fs::create_dir_all(folder.join(BUCKET))?;
         fs::create_dir_all(&aside)?;
         // Some file systems that tests run on have no extended attributes.
@@ -37,8 +38,8 @@ impl ObjectStore {
         let args: Vec<_> = args.into_iter().chain(folders).collect();
         let env = [("ROOT_ACCESS_KEY", KEY), ("ROOT_SECRET_KEY", SECRET)];
         let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let log = scene.folder.join("s3.log");
-        let process = Process::start("versitygw", &places::program("versitygw")?, &args, &env, &log)?;
+        let log = tenant.folder.join("s3.log");
+        let process = LoggedProcess::start("versitygw", &places::program("versitygw")?, &args, &env, &log)?;
         let store = Self { process, address, folder: folder.join(BUCKET) };
         store.until_it_answers().await?;
         Ok(store)

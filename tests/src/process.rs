@@ -13,7 +13,7 @@ use tokio::time::{sleep, timeout};
 type Order = (Command, mpsc::Sender<std::io::Result<Child>>);
 
 /// A running program with its log; killed when dropped.
-pub struct Process {
+pub struct LoggedProcess {
     name: String,
     program: PathBuf,
     args: Vec<String>,
@@ -22,7 +22,7 @@ pub struct Process {
     child: Child,
 }
 
-impl Process {
+impl LoggedProcess {
     /// Starts `program`; both outputs are appended to `log`.
     pub fn start(
         name: &str,
@@ -116,7 +116,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for LoggedProcess {
     fn drop(&mut self) {
         // A process that is already gone is fine.
         let _ = self.child.kill();

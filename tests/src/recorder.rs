@@ -12,15 +12,16 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio::time::{Duration, sleep, timeout};
 
-use crate::caller::{Caller, Seen, version_of};
+use crate::TEST_TIMEOUT;
+use crate::caller::{ApiCaller, WatchedChange, version_of};
 use crate::judge;
-use crate::kind::{Address, Kind};
+use crate::kind::{ManifestKind, ObjectAddress};
 use crate::objects::{condition, uid};
-use crate::scene::{Scene, TEST_TIMEOUT};
+use crate::tenant::TestTenant;
 
 /// One state of one object; `None` means that it was deleted.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct RecordedState {
     /// resourceVersion: the order over all kinds.
     pub version: u64,
     /// UID of the object.
@@ -31,7 +32,7 @@ pub struct Entry {
 
 /// One write of a parent's condition.
 #[derive(Clone, Debug)]
-pub struct Said {
+pub struct ConditionWrite {
     /// resourceVersion: the order over all kinds.
     pub version: u64,
     /// UID of the parent.
@@ -42,43 +43,43 @@ pub struct Said {
     pub entry: Value,
 }
 
-type Tape = Arc<Mutex<Vec<Entry>>>;
+type Tape = Arc<Mutex<Vec<RecordedState>>>;
 
 /// A running recording.
-pub struct Recorder {
-    admin: Caller,
+pub struct StateRecorder {
+    admin: ApiCaller,
     namespace: String,
-    kinds: Vec<Kind>,
+    kinds: Vec<ManifestKind>,
     tape: Tape,
     tasks: Vec<JoinHandle<Result<()>>>,
 }
 
 /// A finished recording, in order.
-pub struct Recording {
-    entries: Vec<Entry>,
+pub struct StateRecording {
+    entries: Vec<RecordedState>,
 }
 
-impl Recorder {
-    /// Starts to record these kinds in a scene's namespace.
-    pub async fn start(scene: &Scene, kinds: &[&str]) -> Result<Self> {
+impl StateRecorder {
+    /// Starts to record these kinds in a tenant's namespace.
+    pub async fn start(tenant: &TestTenant, kinds: &[&str]) -> Result<Self> {
         let tape = Tape::default();
-        let admin = scene.plane.admin().await?;
-        let kinds: Vec<Kind> = kinds.iter().map(|word| scene.kind(word)).collect();
+        let admin = tenant.plane.admin().await?;
+        let kinds: Vec<ManifestKind> = kinds.iter().map(|word| tenant.kind(word)).collect();
         let mut tasks = Vec::new();
         for kind in &kinds {
-            let (there, from) = admin.list(kind, &scene.name, "").await?;
+            let (there, from) = admin.list(kind, &tenant.name, "").await?;
             for object in there {
                 note(&tape, &object, Some(object.clone()))?;
             }
             let (admin, kind, namespace, tape) =
-                (admin.clone(), kind.clone(), scene.name.clone(), tape.clone());
+                (admin.clone(), kind.clone(), tenant.name.clone(), tape.clone());
             tasks.push(tokio::spawn(async move { record(&admin, &kind, &namespace, from, &tape).await }));
         }
-        Ok(Self { admin, namespace: scene.name.clone(), kinds, tape, tasks })
+        Ok(Self { admin, namespace: tenant.name.clone(), kinds, tape, tasks })
     }
 
     /// Ends the recording once it contains the server's current state.
-    pub async fn stop(self) -> Result<Recording> {
+    pub async fn stop(self) -> Result<StateRecording> {
         for kind in &self.kinds {
             let (now, version) = self.admin.list(kind, &self.namespace, "").await?;
             let caught_up = async {
@@ -94,12 +95,12 @@ impl Recorder {
         }
         let mut entries = self.tape.lock().map_err(|_| anyhow!("poisoned"))?.clone();
         entries.sort_by_key(|entry| entry.version);
-        Ok(Recording { entries })
+        Ok(StateRecording { entries })
     }
 
-    fn has_all(&self, kind: &Kind, now: &[Value], version: u64) -> Result<bool> {
+    fn has_all(&self, kind: &ManifestKind, now: &[Value], version: u64) -> Result<bool> {
         let tape = self.tape.lock().map_err(|_| anyhow!("poisoned"))?;
-        let mut last: BTreeMap<&str, &Entry> = BTreeMap::new();
+        let mut last: BTreeMap<&str, &RecordedState> = BTreeMap::new();
         for entry in tape.iter() {
             let newest = last.entry(&entry.uid).or_insert(entry);
             if entry.version >= newest.version {
@@ -116,7 +117,7 @@ impl Recorder {
     }
 }
 
-impl Drop for Recorder {
+impl Drop for StateRecorder {
     fn drop(&mut self) {
         for task in &self.tasks {
             task.abort();
@@ -124,14 +125,14 @@ impl Drop for Recorder {
     }
 }
 
-impl Recording {
+impl StateRecording {
     /// Returns all entries in order.
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[RecordedState] {
         &self.entries
     }
 
     /// Returns the changes of the condition `kind` of the parent with this name, over all its UIDs.
-    pub fn said(&self, parent: &Address, kind: &str) -> Vec<Said> {
+    pub fn said(&self, parent: &ObjectAddress, kind: &str) -> Vec<ConditionWrite> {
         let mut last: BTreeMap<&str, Value> = BTreeMap::new();
         let mut said = Vec::new();
         for entry in &self.entries {
@@ -140,7 +141,7 @@ impl Recording {
             if last.insert(&entry.uid, now.clone()).unwrap_or_default() != now {
                 let generation = state["metadata"]["generation"].as_i64().unwrap_or_default();
                 let uid = entry.uid.clone();
-                said.push(Said { version: entry.version, uid, generation, entry: now });
+                said.push(ConditionWrite { version: entry.version, uid, generation, entry: now });
             }
         }
         said
@@ -148,7 +149,12 @@ impl Recording {
 
     /// Fails if `kind=True` was ever written while a child was not ready, while fewer than `expected` children of a
     /// kind existed, or for another generation than the parent's own.
-    pub fn no_false_ready(&self, parent: &Address, kind: &str, expected: &[(&str, usize)]) -> Result<()> {
+    pub fn no_false_ready(
+        &self,
+        parent: &ObjectAddress,
+        kind: &str,
+        expected: &[(&str, usize)],
+    ) -> Result<()> {
         for said in self.said(parent, kind).iter().filter(|said| said.entry["status"] == "True") {
             if let Some(fault) = self.fault_of(said, expected)? {
                 bail!("false ready at {}: {fault}\n{}", said.version, self.transcript(parent, kind));
@@ -159,8 +165,8 @@ impl Recording {
 
     /// Fails unless the first condition of every UID and every generation is `Unknown`. A deletion also begins a
     /// generation if a finalizer holds the object; its `Terminating` answer is accepted, because it is certain.
-    pub fn first_word_is_unknown(&self, parent: &Address, kind: &str) -> Result<()> {
-        let mut met: BTreeMap<(String, i64), &Said> = BTreeMap::new();
+    pub fn first_word_is_unknown(&self, parent: &ObjectAddress, kind: &str) -> Result<()> {
+        let mut met: BTreeMap<(String, i64), &ConditionWrite> = BTreeMap::new();
         let all = self.said(parent, kind);
         for said in all.iter().filter(|said| !said.entry.is_null()) {
             let first = *met.entry((said.uid.clone(), said.generation)).or_insert(said);
@@ -172,17 +178,17 @@ impl Recording {
     }
 
     /// Returns the sequence of the condition's statuses, without repetitions.
-    pub fn statuses(&self, parent: &Address, kind: &str) -> Vec<String> {
-        let word = |said: Said| said.entry["status"].as_str().unwrap_or("gone").to_owned();
+    pub fn statuses(&self, parent: &ObjectAddress, kind: &str) -> Vec<String> {
+        let word = |said: ConditionWrite| said.entry["status"].as_str().unwrap_or("gone").to_owned();
         let mut all: Vec<String> = self.said(parent, kind).into_iter().map(word).collect();
         all.dedup();
         all
     }
 
     /// Returns the condition's history, one line per change.
-    pub fn transcript(&self, parent: &Address, kind: &str) -> String {
+    pub fn transcript(&self, parent: &ObjectAddress, kind: &str) -> String {
         let mut lines = String::new();
-        for Said { version, generation, entry, .. } in self.said(parent, kind) {
+        for ConditionWrite { version, generation, entry, .. } in self.said(parent, kind) {
             let word = |key: &str| entry[key].as_str().unwrap_or("-").to_owned();
             let (status, reason, message) = (word("status"), word("reason"), word("message"));
             let of = entry["observedGeneration"].as_i64().unwrap_or_default();
@@ -192,7 +198,7 @@ impl Recording {
         lines
     }
 
-    fn fault_of(&self, said: &Said, expected: &[(&str, usize)]) -> Result<Option<String>> {
+    fn fault_of(&self, said: &ConditionWrite, expected: &[(&str, usize)]) -> Result<Option<String>> {
         if said.entry["observedGeneration"].as_i64() != Some(said.generation) {
             return Ok(Some(format!("written for another generation than {}", said.generation)));
         }
@@ -250,11 +256,17 @@ impl Recording {
     }
 }
 
-fn is(state: &Value, address: &Address) -> bool {
+fn is(state: &Value, address: &ObjectAddress) -> bool {
     state["kind"] == address.kind.kind && state["metadata"]["name"] == address.name
 }
 
-async fn record(admin: &Caller, kind: &Kind, namespace: &str, from: u64, tape: &Tape) -> Result<()> {
+async fn record(
+    admin: &ApiCaller,
+    kind: &ManifestKind,
+    namespace: &str,
+    from: u64,
+    tape: &Tape,
+) -> Result<()> {
     let mut from = from;
     loop {
         let events = admin.watch(kind, namespace, "", from).await.context("the recorder lost its place")?;
@@ -262,9 +274,9 @@ async fn record(admin: &Caller, kind: &Kind, namespace: &str, from: u64, tape: &
         // An error inside the stream is a cut line: its content is delivered again.
         while let Some(Ok(event)) = events.next().await {
             from = match event {
-                Seen::There(object) => note(tape, &object, Some(object.clone()))?,
-                Seen::Gone(object) => note(tape, &object, None)?,
-                Seen::Bookmark(version) => version,
+                WatchedChange::There(object) => note(tape, &object, Some(object.clone()))?,
+                WatchedChange::Gone(object) => note(tape, &object, None)?,
+                WatchedChange::Bookmark(version) => version,
             };
         }
     }
@@ -272,7 +284,7 @@ async fn record(admin: &Caller, kind: &Kind, namespace: &str, from: u64, tape: &
 
 fn note(tape: &Tape, object: &Value, state: Option<Value>) -> Result<u64> {
     let version = version_of(object);
-    let entry = Entry { version, uid: uid(object).to_owned(), state };
+    let entry = RecordedState { version, uid: uid(object).to_owned(), state };
     tape.lock().map_err(|_| anyhow!("poisoned"))?.push(entry);
     Ok(version)
 }

@@ -1,163 +1,60 @@
 //! The built binary, run as a user would: with a kubeconfig, and with exactly the rights that it prints itself.
 
-use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
-use serde_json::{Value, json};
+use anyhow::{Result, anyhow, bail, ensure};
 use tokio::time::{sleep, timeout};
 
+use crate::TEST_TIMEOUT;
 use crate::control_plane::free_ports;
 use crate::http_get::{HttpAnswer, get};
-use crate::kind::Address;
 use crate::places;
-use crate::process::Process;
-use crate::scene::{SCENE, Scene, TEST_TIMEOUT};
-
-/// Name of every scene's service account.
-const ACCOUNT: &str = "rollcall";
+use crate::policies::install_crds;
+use crate::process::LoggedProcess;
+use crate::rights::{ACCOUNT, TenantRights};
+use crate::tenant::{TENANT_LABEL, TestTenant};
 
 /// A running `rollcall run`; killed when dropped.
-pub struct Rollcall {
-    process: Process,
+pub struct RollcallProcess {
+    process: LoggedProcess,
     address: String,
 }
 
-impl Scene {
-    /// Creates a policy for `parent`, a kind of this scene; `spec` has the other fields. The object's name contains the
-    /// scene's, because policies are cluster-scoped.
-    pub async fn policy(&self, name: &str, parent: &str, spec: Value) -> Result<Value> {
-        install_crds(self).await?;
-        self.admin.create(&self.policy_manifest(name, parent, spec)).await
-    }
+/// A tenant's own Rollcall.
+pub trait TenantRollcall {
+    /// Writes a kubeconfig of the tenant's service account, for the server itself or a gate before it.
+    fn kubeconfig(&self, url: &str) -> impl Future<Output = Result<PathBuf>> + Send;
 
-    /// Returns the policy's manifest without creating it.
-    pub fn policy_manifest(&self, name: &str, parent: &str, mut spec: Value) -> Value {
-        let kind = self.kind(parent);
-        spec["parent"]["group"] = json!(kind.group());
-        spec["parent"]["kind"] = json!(kind.kind);
-        json!({
-            "apiVersion": "rollcall.dev/v1alpha1", "kind": "ReadinessPolicy",
-            "metadata": { "name": self.policy_name(name), "labels": { SCENE: self.name } },
-            "spec": spec,
-        })
-    }
+    /// Grants the rights, starts Rollcall for this tenant's policies, and waits until it is ready.
+    fn rollcall(&self, options: &[&str]) -> impl Future<Output = Result<RollcallProcess>> + Send;
 
-    /// Name of a policy of this scene in the cluster.
-    pub fn policy_name(&self, name: &str) -> String {
-        format!("{}-{name}", self.name)
-    }
+    /// Starts Rollcall with its current rights, for any server address, and does not wait.
+    fn rollcall_at(
+        &self,
+        url: &str,
+        options: &[&str],
+    ) -> impl Future<Output = Result<RollcallProcess>> + Send;
 
-    /// Returns a kind of this scene as a policy lists it in `children`.
-    pub fn child(&self, kind: &str) -> Value {
-        let kind = self.kind(kind);
-        json!({ "kind": { "group": kind.group(), "kind": kind.kind } })
-    }
+    /// Like [`TenantRollcall::rollcall_at`], with these environment variables.
+    fn rollcall_in(
+        &self,
+        url: &str,
+        options: &[&str],
+        variables: &[(&str, &str)],
+    ) -> impl Future<Output = Result<RollcallProcess>> + Send;
+}
 
-    /// Returns all policies of this scene from the cluster.
-    pub async fn policies(&self) -> Result<Vec<Value>> {
-        let query = format!("labelSelector={SCENE}={}", self.name);
-        Ok(self.admin.list(&self.kind("ReadinessPolicy"), "", &query).await?.0)
-    }
-
-    /// Grants exactly what `rollcall rbac` prints for the scene's policies.
-    pub async fn grant(&self) -> Result<()> {
-        let policies = self.policies().await?;
-        self.grant_for(&policies)
-    }
-
-    /// Grants exactly what `rollcall rbac` prints for these policies.
-    pub fn grant_for(&self, policies: &[Value]) -> Result<()> {
-        let file = self.policies_file(policies)?;
-        let crds = self.crds_file();
-        let mut options = vec!["-f".to_owned(), file.display().to_string()];
-        if crds.exists() {
-            options.extend(["-f".to_owned(), crds.display().to_string()]);
-        }
-        self.apply_rights(&options.iter().map(String::as_str).collect::<Vec<_>>())
-    }
-
-    /// Path of a file with the CRDs installed in this scene.
-    pub(crate) fn crds_file(&self) -> PathBuf {
-        self.folder.join("own-crds.yaml")
-    }
-
-    /// Writes these policies to a file; returns its path.
-    pub fn policies_file(&self, policies: &[Value]) -> Result<PathBuf> {
-        let file = self.folder.join("policies.yaml");
-        let text: Vec<String> = policies.iter().map(|policy| format!("---\n{policy}\n")).collect();
-        fs::write(&file, text.concat())?;
-        Ok(file)
-    }
-
-    /// Applies the output of `rollcall rbac`, for itself and with these options, for the scene's own service account.
-    /// Only the names are changed: every scene has its own roles in the shared cluster. Returns when the server has
-    /// aggregated them.
-    pub fn apply_rights(&self, options: &[&str]) -> Result<()> {
-        let own =
-            ["rbac", "--namespace", &self.name, "--service-account", ACCOUNT, "--aggregate-to", &self.name];
-        let scope = options
-            .iter()
-            .filter(|option| option.starts_with("--namespaces") || option.starts_with("--grant-roles"));
-        let mut printed = rollcall(&own.iter().chain(scope).copied().collect::<Vec<_>>())?;
-        if options.contains(&"-f") {
-            printed += &rollcall(&[&own[..], options].concat())?;
-        }
-        let mut objects: Vec<Value> = serde_saphyr::from_multiple(&printed).context("rbac prints no YAML")?;
-        ensure!(!objects.is_empty(), "rbac printed nothing");
-        for object in &mut objects {
-            for name in ["/metadata/name", "/roleRef/name"] {
-                if let Some(name) = object.pointer_mut(name) {
-                    *name = json!(format!("{}-{}", self.name, name.as_str().unwrap_or_default()));
-                }
-            }
-        }
-        objects.push(json!({
-            "apiVersion": "v1", "kind": "ServiceAccount",
-            "metadata": { "name": ACCOUNT, "namespace": self.name },
-        }));
-        let file = self.folder.join("rights.json");
-        let list = json!({ "apiVersion": "v1", "kind": "List", "items": objects });
-        fs::write(&file, serde_json::to_vec_pretty(&list)?)?;
-        // Without the schema of everything that is installed, which a busy server takes long to put together.
-        self.plane.kubectl(&["apply", "--validate=false", "-f", &file.to_string_lossy()])?;
-        self.until_aggregated(&list["items"])
-    }
-
-    /// Waits until the rules of these ClusterRoles are in the one that aggregates them.
-    fn until_aggregated(&self, objects: &Value) -> Result<()> {
-        let objects = objects.as_array().map(Vec::as_slice).unwrap_or_default();
-        let Some(aggregated) = objects.iter().find(|object| !object["aggregationRule"].is_null()) else {
-            return Ok(());
-        };
-        let name = aggregated["metadata"]["name"].as_str().context("a role without a name")?;
-        let roles = objects.iter().filter(|object| object["kind"] == "ClusterRole");
-        let rules: Vec<&Value> = roles.filter_map(|role| role["rules"].as_array()).flatten().collect();
-        // Not by a clock: each question takes some tens of milliseconds.
-        for _ in 0..1_000 {
-            let live: Value =
-                serde_json::from_str(&self.plane.kubectl(&["get", "clusterrole", name, "-o", "json"])?)?;
-            let has = live["rules"].as_array().map(Vec::as_slice).unwrap_or_default();
-            if rules.iter().all(|rule| has.contains(rule)) {
-                return Ok(());
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        bail!("{name} has not been aggregated")
-    }
-
-    /// Writes a kubeconfig of the scene's service account, for the server itself or a gate before it.
-    pub async fn kubeconfig(&self, url: &str) -> Result<PathBuf> {
+impl TenantRollcall for TestTenant {
+    async fn kubeconfig(&self, url: &str) -> Result<PathBuf> {
         let token = self.plane.token_of(&self.name, ACCOUNT).await?;
         let file = self.folder.join("rollcall.kubeconfig");
         self.plane.kubeconfig_for(&file, url, &token, &self.name)?;
         Ok(file)
     }
 
-    /// Grants the rights, starts Rollcall for this scene's policies, and waits until it is ready.
-    pub async fn rollcall(&self, options: &[&str]) -> Result<Rollcall> {
+    async fn rollcall(&self, options: &[&str]) -> Result<RollcallProcess> {
         install_crds(self).await?;
         self.grant().await?;
         let running = self.rollcall_at(self.plane.url(), options).await?;
@@ -165,18 +62,16 @@ impl Scene {
         Ok(running)
     }
 
-    /// Starts Rollcall with its current rights, for any server address, and does not wait.
-    pub async fn rollcall_at(&self, url: &str, options: &[&str]) -> Result<Rollcall> {
+    async fn rollcall_at(&self, url: &str, options: &[&str]) -> Result<RollcallProcess> {
         self.rollcall_in(url, options, &[]).await
     }
 
-    /// Like [`Scene::rollcall_at`], with these environment variables.
-    pub async fn rollcall_in(
+    async fn rollcall_in(
         &self,
         url: &str,
         options: &[&str],
         variables: &[(&str, &str)],
-    ) -> Result<Rollcall> {
+    ) -> Result<RollcallProcess> {
         let kubeconfig = self.kubeconfig(url).await?;
         let given = options.iter().find_map(|option| option.strip_prefix("--listen="));
         let listen = given.map_or(format!("127.0.0.1:{}", free_ports(1)?[0]), str::to_owned);
@@ -186,7 +81,7 @@ impl Scene {
             "run".to_owned(),
             format!("--kubeconfig={}", kubeconfig.display()),
             format!("--listen={listen}"),
-            format!("--policy-selector={SCENE}={}", self.name),
+            format!("--policy-selector={TENANT_LABEL}={}", self.name),
             "--log-format=json".to_owned(),
         ];
         if !options.iter().any(|option| option.starts_with("--records-namespace=")) {
@@ -198,17 +93,17 @@ impl Scene {
         let own = [("RUST_BACKTRACE", "1")];
         let variables = own.iter().chain(variables);
         let env: Vec<_> = variables.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let process = Process::start("rollcall", &places::rollcall()?, &args, &env, &log)?;
+        let process = LoggedProcess::start("rollcall", &places::rollcall()?, &args, &env, &log)?;
         if let Ok(mut logs) = self.logs.lock()
             && !logs.contains(&log)
         {
             logs.push(log);
         }
-        Ok(Rollcall { process, address })
+        Ok(RollcallProcess { process, address })
     }
 }
 
-impl Rollcall {
+impl RollcallProcess {
     /// Waits until `/readyz` answers 200.
     pub async fn until_ready(&self) -> Result<()> {
         let answered = async {
@@ -282,7 +177,7 @@ impl Rollcall {
         end.map_err(|_| anyhow!("{words:?} was not printed\n{}", self.process.tail(40)))
     }
 
-    /// Returns all output of Rollcall and its predecessors in this scene.
+    /// Returns all output of Rollcall and its predecessors in this tenant.
     pub fn output(&self) -> String {
         self.process.output()
     }
@@ -325,44 +220,10 @@ impl Rollcall {
     }
 }
 
-impl Drop for Rollcall {
+impl Drop for RollcallProcess {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("{}", self.process.tail(60));
         }
     }
-}
-
-/// Runs a short command of the binary; returns its output if it succeeds.
-pub fn rollcall(args: &[&str]) -> Result<String> {
-    let output = Command::new(places::rollcall()?).args(args).stdin(Stdio::null()).output()?;
-    let errors = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "rollcall {}: {}\n{errors}", args.join(" "), output.status);
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
-/// Installs the output of `rollcall crd`, once for all scenes of a control plane, and waits until the kinds are served.
-async fn install_crds(scene: &Scene) -> Result<()> {
-    scene.plane.crds.get_or_try_init(|| install(scene)).await?;
-    Ok(())
-}
-
-async fn install(scene: &Scene) -> Result<()> {
-    let file = scene.folder.join("crds.yaml");
-    fs::write(&file, rollcall(&["crd"])?)?;
-    let file = file.to_string_lossy();
-    scene.plane.kubectl(&["apply", "--server-side", "-f", &file])?;
-    scene.plane.kubectl(&["wait", "--for=condition=Established", "-f", &file, "--timeout=60s"])?;
-    let kind = scene.kind("ReadinessPolicy");
-    let served = async {
-        while scene.admin.list(&kind, "", "limit=1").await.is_err() {
-            sleep(Duration::from_millis(50)).await;
-        }
-    };
-    timeout(TEST_TIMEOUT, served).await.context("ReadinessPolicy is not served")
-}
-
-/// Returns the address of a policy.
-pub fn policy_address(scene: &Scene, name: &str) -> Result<Address> {
-    scene.address(&format!("ReadinessPolicy/{}", scene.policy_name(name)))
 }

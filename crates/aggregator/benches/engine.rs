@@ -22,7 +22,7 @@ const START: Time = Time(1_800_000_000_000);
 const ROUNDS: usize = 300;
 
 /// A tree of parents: levels of them above `leaves` leaves below the lowest.
-struct Tower {
+struct ParentTower {
     engine: Engine,
     now: Time,
     leaf: ObjectId,
@@ -111,8 +111,8 @@ fn child(engine: &mut Engine, now: Time, id: ObjectId, of: ObjectId, level: Leve
     );
 }
 
-impl Tower {
-    fn new(depth: u32, leaves: u32) -> Tower {
+impl ParentTower {
+    fn new(depth: u32, leaves: u32) -> ParentTower {
         let mut engine = engine();
         for level in 0..depth {
             parent(&mut engine, START, ObjectId(level), level.checked_sub(1).map(ObjectId));
@@ -120,7 +120,8 @@ impl Tower {
         for leaf in 0..leaves {
             child(&mut engine, START, ObjectId(depth + leaf), ObjectId(depth - 1), Level::Ready);
         }
-        let mut tower = Tower { engine, now: START + Duration::from_mins(1), leaf: ObjectId(depth), depth };
+        let mut tower =
+            ParentTower { engine, now: START + Duration::from_mins(1), leaf: ObjectId(depth), depth };
         assert_eq!(tower.turn().len(), depth as usize);
         tower
     }
@@ -143,7 +144,7 @@ impl Tower {
 /// Returns nanoseconds per change, the best of several rounds.
 fn flip(depth: u32, leaves: u32) -> f64 {
     const TURNS: u32 = 500;
-    let mut tower = Tower::new(depth, leaves);
+    let mut tower = ParentTower::new(depth, leaves);
     let mut drafts = Vec::new();
     tower.flip(Level::Failed, &mut drafts);
     assert_eq!(drafts.len(), depth as usize);

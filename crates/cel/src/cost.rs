@@ -7,10 +7,10 @@ fn used_cpu_millis() -> f64 {
 }
 
 /// Maximum cost of an attack, in milliseconds; higher without optimisation.
-pub(crate) const MAX_ATTACK_MILLIS: f64 = if cfg!(debug_assertions) { 150.0 } else { 10.0 };
+pub const MAX_ATTACK_MILLIS: f64 = if cfg!(debug_assertions) { 150.0 } else { 10.0 };
 
 /// Returns the least of several measurements, as other load can only add to it.
-pub(crate) fn measure_cost<T>(judge: impl Fn() -> T) -> (T, f64) {
+pub fn measure_cost<T>(judge: impl Fn() -> T) -> (T, f64) {
     let once = || {
         let before = used_cpu_millis();
         let outcome = judge();

@@ -81,8 +81,9 @@ mod value_ops;
 
 #[cfg(test)]
 mod attacks;
-#[cfg(test)]
-mod cost;
+#[cfg(any(test, feature = "attack-cost"))]
+#[doc(hidden)]
+pub mod cost;
 #[cfg(test)]
 mod tests;
 

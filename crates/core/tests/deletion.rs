@@ -38,15 +38,15 @@ fn shop(finalizers: &[&str], version: u64, conditions: &[Value]) -> ParentObject
 }
 
 /// A service that sees one Shop, whose deletion may take 10 minutes.
-struct Service {
+struct DeletionService {
     core: Core,
     kind: aggregator::KindId,
     now: Time,
     version: u64,
 }
 
-impl Service {
-    fn begin(object: &ParentObject) -> Service {
+impl DeletionService {
+    fn begin(object: &ParentObject) -> DeletionService {
         let mut registry = IdRegistry::default();
         let spec = json!({ "parent": { "group": "example.com", "kind": "Shop" }, "settle": "0s" });
         let compiled = compile(&serde_json::from_value(spec).unwrap(), Duration::from_mins(10)).unwrap();
@@ -57,7 +57,7 @@ impl Service {
         let mut core = Core::new(Arc::new(Reflector::new(|| ())), Duration::ZERO, Duration::ZERO, Seed(0));
         load_objects(&mut core, &plan, &[object], DELETED);
         let kind = plan.kinds.values().find(|kind| !kind.interest.parent.is_empty()).unwrap().id;
-        Service { core, kind, now: DELETED, version: 1 }
+        DeletionService { core, kind, now: DELETED, version: 1 }
     }
 
     /// Lets time pass.
@@ -105,7 +105,7 @@ fn entry(kind: &str, reason: &str, message: &str) -> (String, String, String) {
 
 #[test]
 fn a_parent_in_deletion_says_what_holds_it_and_who_set_that_and_since_when() {
-    let mut service = Service::begin(&shop(&["a.io/x", "kopf.dev/marker"], 1, &[]));
+    let mut service = DeletionService::begin(&shop(&["a.io/x", "kopf.dev/marker"], 1, &[]));
     service.run(Duration::from_secs(2));
     let held = "being deleted: finalizers a.io/x (set by shop-operator), kopf.dev/marker (likely a Kopf \
                 operator), terminating since 2027-01-15T08:00:00Z";
@@ -125,7 +125,7 @@ fn a_parent_in_deletion_says_what_holds_it_and_who_set_that_and_since_when() {
 
 #[test]
 fn a_parent_in_deletion_beyond_its_limit_is_stuck_and_stalled() {
-    let mut service = Service::begin(&shop(&["a.io/x"], 1, &[]));
+    let mut service = DeletionService::begin(&shop(&["a.io/x"], 1, &[]));
     service.run(Duration::from_mins(9));
     let said = as_seen(&service.wanted());
     assert_eq!(said[0]["reason"], "Terminating");
@@ -145,7 +145,7 @@ fn a_parent_in_deletion_beyond_its_limit_is_stuck_and_stalled() {
 
 #[test]
 fn without_a_finalizer_there_is_nobody_to_name() {
-    let mut service = Service::begin(&shop(&[], 1, &[]));
+    let mut service = DeletionService::begin(&shop(&[], 1, &[]));
     service.run(Duration::from_secs(2));
     assert_eq!(service.says(), [entry("Ready", "Terminating", "being deleted")]);
 }

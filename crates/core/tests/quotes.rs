@@ -18,7 +18,7 @@ use rollcall_core::Core;
 const NOW: Time = Time(1_800_000_000_000);
 
 /// Shop books → Database db → Pods.
-struct Shop {
+struct QuotedShop {
     core: Core,
     /// The kind of the Pods.
     pods: aggregator::KindId,
@@ -41,10 +41,10 @@ fn failed(reason: &str) -> Value {
     json!({ "phase": "Failed", "reason": reason })
 }
 
-impl Shop {
+impl QuotedShop {
     /// A world in which a database says `db`, with so many Pods that failed for `reason`, of which all must be ready or
     /// (`quorum`) so many.
-    fn begin(db: &Value, pods: usize, reason: &str, quorum: Option<&str>) -> Shop {
+    fn begin(db: &Value, pods: usize, reason: &str, quorum: Option<&str>) -> QuotedShop {
         let mut registry = IdRegistry::default();
         let mut policy = |name: &str, parent: &str, child: &str, group: &str, quorum: Option<&str>| {
             let mut spec = json!({
@@ -78,7 +78,7 @@ impl Shop {
         );
         load_objects(&mut core, &plan, &all.iter().collect::<Vec<_>>(), NOW);
         let pods = plan.kinds.values().find(|kind| kind.interest.parent.is_empty()).unwrap().id;
-        let mut shop = Shop { core, pods, now: NOW, version: 1 };
+        let mut shop = QuotedShop { core, pods, now: NOW, version: 1 };
         shop.run();
         shop
     }
@@ -113,14 +113,14 @@ impl Shop {
 
 #[test]
 fn a_parent_that_was_not_handled_is_quoted_so_whatever_is_below_it() {
-    let shop = Shop::begin(&json!({ "observedGeneration": 1 }), 1, "Evicted", None);
+    let shop = QuotedShop::begin(&json!({ "observedGeneration": 1 }), 1, "Evicted", None);
     assert!(shop.says("db").starts_with("waiting for the operator"), "{}", shop.says("db"));
     assert_eq!(shop.says("books"), "1 of 1 not ready: Database db progressing (ChildrenPending)");
 }
 
 #[test]
 fn what_is_quoted_of_a_parent_is_what_it_says() {
-    let mut shop = Shop::begin(&Value::Null, 1, "Evicted", None);
+    let mut shop = QuotedShop::begin(&Value::Null, 1, "Evicted", None);
     for reason in ["Evicted", "OutOfcpu", "NodeLost"] {
         shop.pod_says(&failed(reason));
         let says = shop.says("db");
@@ -135,7 +135,7 @@ fn what_is_quoted_of_a_parent_is_what_it_says() {
 
 #[test]
 fn a_quote_is_no_longer_than_what_it_is_part_of() {
-    let shop = Shop::begin(&Value::Null, 3, &"Evicted".repeat(100), None);
+    let shop = QuotedShop::begin(&Value::Null, 3, &"Evicted".repeat(100), None);
     let (says, quotes) = (shop.says("db"), shop.says("books"));
     let (_, quote) = quotes.split_once("failed (").unwrap();
     let quote = quote.trim_end_matches("…)");
@@ -145,7 +145,7 @@ fn a_quote_is_no_longer_than_what_it_is_part_of() {
 #[test]
 fn a_quorum_that_is_not_there_is_named() {
     let ready = json!({ "phase": "Running", "conditions": [{ "type": "Ready", "status": "True" }] });
-    let mut shop = Shop::begin(&Value::Null, 1, "Evicted", Some("3"));
+    let mut shop = QuotedShop::begin(&Value::Null, 1, "Evicted", Some("3"));
     shop.pod_says(&ready);
     assert_eq!(shop.says("db"), "Pod missing (1 of at least 3 found)");
 }
@@ -188,7 +188,7 @@ fn quoted_of_two_policies(ids_in_order_of_names: bool) -> String {
     ];
     load_objects(&mut core, &plan, &all.iter().collect::<Vec<_>>(), NOW);
     let pods = aggregator::KindId(0);
-    let mut shop = Shop { core, pods, now: NOW, version: 1 };
+    let mut shop = QuotedShop { core, pods, now: NOW, version: 1 };
     shop.run();
     shop.says("books")
 }

@@ -18,7 +18,7 @@ use watcher::reflector::Reflector;
 const NOW: Time = Time(1_800_000_000_000);
 
 /// One parent with three pods, all of which the engine has observed.
-struct Cluster {
+struct RecountCluster {
     core: Core,
     recounts: RecountSchedule,
     now: Time,
@@ -38,8 +38,8 @@ fn read(object: &Value) -> ParentObject {
     serde_json::from_str(&object.to_string()).unwrap()
 }
 
-impl Cluster {
-    fn observed() -> Cluster {
+impl RecountCluster {
+    fn observed() -> RecountCluster {
         let spec = json!({
             "parent": { "group": "example.com", "kind": "Database" },
             "children": [{ "kind": { "group": "", "kind": "Pod" } }],
@@ -60,7 +60,7 @@ impl Cluster {
         let mut core = Core::new(Arc::new(Reflector::new(|| ())), resync, resync, Seed(0));
         load_objects(&mut core, &plan, &objects.iter().collect::<Vec<_>>(), NOW);
         let pods = plan.kinds.values().find(|kind| kind.key.1 == "Pod").unwrap().id;
-        Cluster { core, recounts: RecountSchedule::new(Seed(1)), now: NOW, pods }
+        RecountCluster { core, recounts: RecountSchedule::new(Seed(1)), now: NOW, pods }
     }
 
     /// A pod changes, and the loop does not hear of it.
@@ -84,7 +84,7 @@ impl Cluster {
 
 #[test]
 fn after_a_list_what_was_missed_is_found_told_once_and_put_right() {
-    let mut cluster = Cluster::observed();
+    let mut cluster = RecountCluster::observed();
     cluster.recounts.on_listed(cluster.pods, cluster.now);
     assert_eq!(cluster.run_for(Duration::from_mins(1)), []);
     for number in 1..=3 {
@@ -102,7 +102,7 @@ fn after_a_list_what_was_missed_is_found_told_once_and_put_right() {
 
 #[test]
 fn now_and_then_it_is_looked_at_without_a_cause() {
-    let mut cluster = Cluster::observed();
+    let mut cluster = RecountCluster::observed();
     cluster.recounts.on_listed(cluster.pods, cluster.now);
     cluster.run_for(Duration::from_mins(1));
     cluster.lose_change(&pod(2, 2, "False"));
@@ -112,7 +112,7 @@ fn now_and_then_it_is_looked_at_without_a_cause() {
 
 #[test]
 fn what_has_changed_meanwhile_is_no_drift() {
-    let mut cluster = Cluster::observed();
+    let mut cluster = RecountCluster::observed();
     cluster.lose_change(&pod(1, 2, "False"));
     cluster.recounts.on_listed(cluster.pods, cluster.now);
     assert_eq!(cluster.run_for(Duration::from_secs(5)), [], "it is looked at again a second later");

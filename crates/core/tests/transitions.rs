@@ -175,7 +175,7 @@ fn who_takes_nothing_keeps_no_more_than_one_turn() {
 }
 
 /// One parent that is written to, and its Pod; every write is accepted at once.
-struct Written {
+struct WrittenParent {
     core: Core,
     kinds: Vec<(aggregator::KindId, String)>,
     parent: Value,
@@ -184,8 +184,8 @@ struct Written {
     turns: usize,
 }
 
-impl Written {
-    fn begin() -> Written {
+impl WrittenParent {
+    fn begin() -> WrittenParent {
         let mut registry = IdRegistry::default();
         let policies = [in_mode("write", &mut registry, "databases", ("Database", "Pod", ""))];
         let plan = build_plan(&policies, &Released::new(), &mut registry, &UnreadLibraries);
@@ -197,7 +197,7 @@ impl Written {
             Core::new(Arc::new(Reflector::new(|| ())), Duration::ZERO, Duration::ZERO, timer::Seed(0));
         load_objects(&mut core, &plan, &[&object(&parent), &failed("db-0")], NOW);
         let kinds = plan.kinds.iter().map(|(id, kind)| (*id, kind.key.1.clone())).collect();
-        Written { core, kinds, parent, version: 1, now: NOW, turns: 0 }
+        WrittenParent { core, kinds, parent, version: 1, now: NOW, turns: 0 }
     }
 
     /// Changes the object, and runs everything that follows within two seconds.
@@ -252,7 +252,7 @@ impl Written {
 
 #[test]
 fn ten_thousand_transitions_leave_the_object_as_large_as_it_was() {
-    let mut world = Written::begin();
+    let mut world = WrittenParent::begin();
     for well in [true, false, true] {
         world.pod(well);
     }

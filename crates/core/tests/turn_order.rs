@@ -19,7 +19,7 @@ use watcher::reflector::Reflector;
 const NOW: Time = Time(1_800_000_000_000);
 
 /// One parent above many pods, which its policy wants to be well for ten seconds.
-struct Cluster {
+struct TurnOrderCluster {
     core: Core,
     pods: KindId,
     now: Time,
@@ -38,9 +38,9 @@ fn read(object: &Value) -> ParentObject {
     serde_json::from_str(&object.to_string()).unwrap()
 }
 
-impl Cluster {
+impl TurnOrderCluster {
     /// Each of so many pods is ready since now.
-    fn begin(pods: u32) -> Cluster {
+    fn begin(pods: u32) -> TurnOrderCluster {
         let spec = json!({
             "parent": { "group": "example.com", "kind": "Database" }, "settle": "0s", "hold": "10s",
             "children": [{ "kind": { "group": "", "kind": "Pod" } }], "mode": "shadow",
@@ -59,7 +59,7 @@ impl Cluster {
         let mut core = Core::new(Arc::new(Reflector::new(|| ())), Duration::ZERO, Duration::ZERO, Seed(0));
         load_objects(&mut core, &plan, &objects.iter().collect::<Vec<_>>(), NOW);
         let pods = plan.kinds.values().find(|kind| kind.key.1 == "Pod").unwrap().id;
-        let mut cluster = Cluster { core, pods, now: NOW };
+        let mut cluster = TurnOrderCluster { core, pods, now: NOW };
         cluster.core.run_turn(NOW);
         cluster
     }
@@ -85,7 +85,7 @@ impl Cluster {
 
 #[test]
 fn a_turn_that_comes_late_does_not_take_for_quiet_what_the_watch_says_was_not() {
-    let mut cluster = Cluster::begin(2);
+    let mut cluster = TurnOrderCluster::begin(2);
     cluster.turn_after(Duration::from_secs(9));
     assert_eq!(cluster.reason(), ParentReason::ChildrenSettling);
     cluster.bring(1, 2, "False");
@@ -95,7 +95,7 @@ fn a_turn_that_comes_late_does_not_take_for_quiet_what_the_watch_says_was_not() 
 
 #[test]
 fn what_is_too_much_for_one_turn_makes_nothing_ready_before_it_was_seen() {
-    let mut cluster = Cluster::begin(400);
+    let mut cluster = TurnOrderCluster::begin(400);
     for number in 1..=400 {
         cluster.bring(number, 2, if number == 400 { "False" } else { "True" });
     }

@@ -24,7 +24,7 @@ const WRITER_ROOM: usize = 32;
 const LATENCY: Duration = Duration::from_millis(5);
 
 /// Parents without children, and the server that holds them.
-struct Outage {
+struct WriteOutage {
     core: Core,
     parents: BTreeMap<String, Value>,
     now: Time,
@@ -41,13 +41,13 @@ struct Outage {
     refused: fn(&str) -> bool,
 }
 
-impl Outage {
-    fn begin() -> Outage {
-        Outage::with_objects(Vec::new())
+impl WriteOutage {
+    fn begin() -> WriteOutage {
+        WriteOutage::with_objects(Vec::new())
     }
 
     /// Parents that have been told that their one pod is ready.
-    fn of_ready_parents() -> Outage {
+    fn of_ready_parents() -> WriteOutage {
         let pod = |at| {
             let owner = json!({ "apiVersion": "example.com/v1", "kind": "Database", "controller": true,
                 "name": format!("db-{at}"), "uid": format!("db-{at}") });
@@ -56,7 +56,7 @@ impl Outage {
                 "creationTimestamp": "2026-01-01T00:00:00Z", "ownerReferences": [owner] },
                 "status": { "phase": "Running", "conditions": [{ "type": "Ready", "status": "True" }] } }))
         };
-        let mut outage = Outage::with_objects((0..PARENTS).map(pod).collect());
+        let mut outage = WriteOutage::with_objects((0..PARENTS).map(pod).collect());
         outage.failing = None;
         outage.run_for(Duration::from_mins(5));
         let last = &outage.reasons[outage.reasons.len() - PARENTS..];
@@ -65,7 +65,7 @@ impl Outage {
         outage
     }
 
-    fn with_objects(children: Vec<ParentObject>) -> Outage {
+    fn with_objects(children: Vec<ParentObject>) -> WriteOutage {
         let spec = json!({
             "parent": { "group": "example.com", "kind": "Database" },
             "children": [{ "kind": { "group": "", "kind": "Pod" } }],
@@ -97,7 +97,7 @@ impl Outage {
         let kind = |name: &str| plan.kinds.values().find(|kind| kind.key.1 == name).unwrap().id;
         let (pods, databases) = (kind("Pod"), kind("Database"));
         let reasons = Vec::new();
-        Outage {
+        WriteOutage {
             core,
             parents,
             now: NOW,
@@ -184,7 +184,7 @@ fn read(object: &Value) -> ParentObject {
 
 #[test]
 fn a_server_that_refuses_every_write_is_probed_and_told_everything_once_it_heals() {
-    let mut outage = Outage::begin();
+    let mut outage = WriteOutage::begin();
     outage.run_for(Duration::from_mins(2));
     let first_second = outage.sent.iter().filter(|at| **at < NOW + Duration::from_secs(1)).count();
     assert!(first_second <= 8, "{first_second}");
@@ -200,7 +200,7 @@ fn a_server_that_refuses_every_write_is_probed_and_told_everything_once_it_heals
 
 #[test]
 fn a_server_that_denies_every_write_is_asked_six_times_a_second() {
-    let mut outage = Outage::begin();
+    let mut outage = WriteOutage::begin();
     outage.failing = Some(DeliveryOutcome::Denied);
     outage.run_for(Duration::from_mins(15));
     let busiest = outage.busiest_second(NOW + Duration::from_secs(1));
@@ -215,7 +215,7 @@ fn a_server_that_denies_every_write_is_asked_six_times_a_second() {
 #[test]
 fn what_one_half_of_the_parents_is_refused_is_tried_rarely_though_the_other_half_is_written_all_the_time() {
     for refusal in [REFUSED, DeliveryOutcome::Conflict] {
-        let mut outage = Outage::begin();
+        let mut outage = WriteOutage::begin();
         outage.failing = Some(refusal);
         outage.refused = |name| name.ends_with(['0', '2', '4', '6', '8']);
         outage.run_for(Duration::from_mins(2));
@@ -236,7 +236,7 @@ fn what_one_half_of_the_parents_is_refused_is_tried_rarely_though_the_other_half
 
 #[test]
 fn few_parents_are_written_in_the_turn_that_decides_it_and_more_with_each_that_lands() {
-    let mut outage = Outage::begin();
+    let mut outage = WriteOutage::begin();
     let (mut handed_out, mut before) = (Vec::new(), BTreeSet::new());
     for _ in 0..8 {
         let writes = outage.core.run_turn(NOW);
@@ -251,7 +251,7 @@ fn few_parents_are_written_in_the_turn_that_decides_it_and_more_with_each_that_l
 
 #[test]
 fn what_waits_to_be_said_of_a_blindness_is_not_said_when_it_is_over() {
-    let mut outage = Outage::of_ready_parents();
+    let mut outage = WriteOutage::of_ready_parents();
     outage.core.engine.set_kind_state(outage.now, outage.pods, KindState::Stale);
     outage.run_for(LATENCY);
     let begun = outage.reasons.len();

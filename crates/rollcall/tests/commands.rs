@@ -120,7 +120,7 @@ fn every_block_of_commands_is_followed_by_a_test() {
             );
         }
         let commands = blocks.iter().any(|(language, _)| language == "sh");
-        let opened = format!("Guide::open(\"{page}\")");
+        let opened = format!("GuidedSteps::open(\"{page}\")");
         let test = tests.iter().find(|text| text.contains(&opened));
         assert_eq!(commands, test.is_some_and(|text| text.contains("guide.is_done()")), "{page}");
     }
@@ -135,7 +135,7 @@ fn typed() -> Vec<String> {
     let parts = lines.flat_map(|line| line.split(" | ").map(str::to_owned).collect::<Vec<_>>());
     let mut typed: Vec<_> = parts.filter(|part| is_command(part)).collect();
     for page in &pages {
-        let opened = format!("Sentences::of(\"{page}\")");
+        let opened = format!("InlineCommands::of(\"{page}\")");
         let readers: Vec<_> = tests.iter().filter(|text| text.contains(&opened)).collect();
         let taken = |command: &String| readers.iter().any(|text| text.contains(&format!("\"{command}\"")));
         typed.extend(sentences(page).into_iter().filter(taken));

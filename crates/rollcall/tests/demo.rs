@@ -183,7 +183,7 @@ fn speeds_that_make_no_sense_are_refused() {
 }
 
 /// The demo in a pseudo-terminal, whose other end is held by `script`.
-struct Terminal {
+struct DemoTerminal {
     script: Child,
     keys: ChildStdin,
     screen: ChildStdout,
@@ -192,15 +192,15 @@ struct Terminal {
     pid: String,
 }
 
-impl Terminal {
-    fn with(args: &str, env: &[(&str, &str)]) -> Terminal {
+impl DemoTerminal {
+    fn with(args: &str, env: &[(&str, &str)]) -> DemoTerminal {
         let demo = format!("echo pid $$; exec {} demo {args}", env!("CARGO_BIN_EXE_rollcall"));
         let mut script = Command::new("script");
         script.args(["--quiet", "--return", "--flush", "--command", &demo, "/dev/null"]);
         script.env("TERM", "xterm").env("SHELL", "/bin/sh").env_remove("NO_COLOR").envs(env.iter().copied());
         let mut script = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (keys, screen) = (script.stdin.take().unwrap(), script.stdout.take().unwrap());
-        let mut terminal = Terminal { script, keys, screen, shown: String::new(), pid: String::new() };
+        let mut terminal = DemoTerminal { script, keys, screen, shown: String::new(), pid: String::new() };
         terminal.until("\n");
         terminal.pid = terminal.shown.split_whitespace().nth(1).unwrap().to_owned();
         terminal
@@ -218,7 +218,7 @@ impl Terminal {
     }
 }
 
-impl Drop for Terminal {
+impl Drop for DemoTerminal {
     fn drop(&mut self) {
         self.script.kill().ok();
         self.script.wait().ok();
@@ -230,7 +230,7 @@ const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 
 #[test]
 fn ctrl_c_gives_the_terminal_back() {
-    let mut terminal = Terminal::with("--listen 127.0.0.1:0", &[]);
+    let mut terminal = DemoTerminal::with("--listen 127.0.0.1:0", &[]);
     terminal.until("Ctrl-C ends");
     terminal.until("ChildrenPending");
     assert!(terminal.shown.contains(ENTER) && terminal.shown.contains("\x1b[1m"));
@@ -242,7 +242,7 @@ fn ctrl_c_gives_the_terminal_back() {
 
 #[test]
 fn a_terminal_that_is_closed_ends_it() {
-    let mut terminal = Terminal::with("--listen 127.0.0.1:0", &[]);
+    let mut terminal = DemoTerminal::with("--listen 127.0.0.1:0", &[]);
     terminal.until("ChildrenPending");
     let stat = Path::new("/proc").join(&terminal.pid).join("stat");
     // Only its parent could reap it, and its parent is gone: it may remain as a zombie.
@@ -261,10 +261,10 @@ fn a_terminal_that_is_closed_ends_it() {
 
 #[test]
 fn no_colour_where_none_is_wanted() {
-    let mut plain = Terminal::with("--listen 127.0.0.1:0", &[("NO_COLOR", "1")]);
+    let mut plain = DemoTerminal::with("--listen 127.0.0.1:0", &[("NO_COLOR", "1")]);
     plain.until("ChildrenPending");
     assert!(!plain.shown.contains("\x1b[1m") && !plain.shown.contains("\x1b[2m"), "{:?}", plain.shown);
-    let mut dumb = Terminal::with("--once", &[("TERM", "dumb")]);
+    let mut dumb = DemoTerminal::with("--once", &[("TERM", "dumb")]);
     dumb.until("ChildrenPending");
     assert!(!dumb.shown.contains('\x1b'), "{:?}", dumb.shown);
 }

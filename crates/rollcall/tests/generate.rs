@@ -8,20 +8,20 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
-struct Said {
+struct GenerateRun {
     code: i32,
     out: String,
     err: String,
 }
 
-fn rollcall(args: &[&str], input: &str) -> Said {
+fn rollcall(args: &[&str], input: &str) -> GenerateRun {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rollcall"));
     command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut running = command.spawn().unwrap();
     running.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
     let Output { status, stdout, stderr } = running.wait_with_output().unwrap();
     let [out, err] = [stdout, stderr].map(|bytes| String::from_utf8(bytes).unwrap());
-    Said { code: status.code().unwrap(), out, err }
+    GenerateRun { code: status.code().unwrap(), out, err }
 }
 
 fn root() -> PathBuf {
@@ -65,7 +65,7 @@ fn status(changes: &[(&str, Value)]) -> Value {
     status
 }
 
-fn defaulted(crd: &Value) -> (Said, Value) {
+fn defaulted(crd: &Value) -> (GenerateRun, Value) {
     let said = rollcall(&["crd-defaults", "-f", "-", "--format", "crd"], &crd.to_string());
     let patched = serde_saphyr::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {}", said.out));
     (said, patched)

@@ -59,13 +59,13 @@ fn without_a_cluster_it_says_where_one_was_looked_for() {
 }
 
 /// An in-memory cluster, and `rollcall run` against it.
-struct Scene {
+struct HelpCluster {
     server: SandboxServer,
     kubeconfig: PathBuf,
 }
 
-impl Scene {
-    async fn set(name: &str, objects: &[Value]) -> Scene {
+impl HelpCluster {
+    async fn set(name: &str, objects: &[Value]) -> HelpCluster {
         let server = SandboxServer::start(SandboxOptions::default()).await.unwrap();
         for object in objects {
             server.lock_store().create_object(server.now(), object.clone()).unwrap();
@@ -78,7 +78,7 @@ impl Scene {
             "contexts": [{ "name": "it", "context": { "cluster": "it", "user": "it" } }],
         });
         std::fs::write(&kubeconfig, text.to_string()).unwrap();
-        Scene { server, kubeconfig }
+        HelpCluster { server, kubeconfig }
     }
 
     fn forbid(&self, group: &str, plural: &str, verb: Option<RequestVerb>) {
@@ -91,9 +91,9 @@ impl Scene {
         self.says_with(&[], parts).await;
     }
 
-    /// Like [`Scene::expect_condition`], with additional flags.
+    /// Like [`HelpCluster::expect_condition`], with additional flags.
     async fn says_with(&self, flags: &[&str], parts: &'static [&'static str]) {
-        let mut running = Running(self.start("127.0.0.1:0").args(flags).spawn().unwrap());
+        let mut running = RunningChild(self.start("127.0.0.1:0").args(flags).spawn().unwrap());
         let lines = BufReader::new(running.0.stderr.take().unwrap()).lines();
         tokio::task::spawn_blocking(move || {
             let mut said = Vec::new();
@@ -117,9 +117,9 @@ impl Scene {
 }
 
 /// A child process, killed when dropped.
-struct Running(Child);
+struct RunningChild(Child);
 
-impl Drop for Running {
+impl Drop for RunningChild {
     fn drop(&mut self) {
         self.0.kill().ok();
         self.0.wait().ok();
@@ -164,7 +164,7 @@ fn database() -> Value {
 
 #[tokio::test]
 async fn without_the_crd_it_says_how_to_install_it() {
-    let scene = Scene::set("no-crd", &[]).await;
+    let scene = HelpCluster::set("no-crd", &[]).await;
     scene
         .says(&[
             "ReadinessPolicy CRD is not installed",
@@ -176,7 +176,7 @@ async fn without_the_crd_it_says_how_to_install_it() {
 
 #[tokio::test]
 async fn without_the_right_to_read_policies_it_says_who_grants_it() {
-    let scene = Scene::set("no-right", &[crd()]).await;
+    let scene = HelpCluster::set("no-right", &[crd()]).await;
     scene.forbid("rollcall.dev", "readinesspolicies", None);
     scene
         .says(&["not permitted", "readinesspolicies.rollcall.dev", "rollcall rbac | kubectl apply -f -"])
@@ -185,7 +185,7 @@ async fn without_the_right_to_read_policies_it_says_who_grants_it() {
 
 #[tokio::test]
 async fn without_a_policy_it_says_how_to_write_one() {
-    let scene = Scene::set("no-policy", &[crd()]).await;
+    let scene = HelpCluster::set("no-policy", &[crd()]).await;
     scene
         .says(&[
             "no ReadinessPolicy exists yet",
@@ -197,20 +197,20 @@ async fn without_a_policy_it_says_how_to_write_one() {
 
 #[tokio::test]
 async fn a_kind_that_is_not_installed_is_named() {
-    let scene = Scene::set("no-parent", &[crd(), policy()]).await;
+    let scene = HelpCluster::set("no-parent", &[crd(), policy()]).await;
     scene.says(&["Database", "example.com", "not installed", "waiting"]).await;
 }
 
 #[tokio::test]
 async fn a_kind_that_may_not_be_read_is_named_with_who_grants_it() {
-    let scene = Scene::set("no-children", &[crd(), databases(), policy()]).await;
+    let scene = HelpCluster::set("no-children", &[crd(), databases(), policy()]).await;
     scene.forbid("apps", "statefulsets", None);
     scene.says(&["StatefulSet.apps", "not permitted", "rollcall rbac -f POLICY | kubectl apply -f -"]).await;
 }
 
 #[tokio::test]
 async fn a_parent_that_may_not_be_written_is_named_with_who_grants_it() {
-    let scene = Scene::set("no-write", &[crd(), databases(), policy(), database()]).await;
+    let scene = HelpCluster::set("no-write", &[crd(), databases(), policy(), database()]).await;
     scene.forbid("example.com", "databases", Some(RequestVerb::Patch));
     scene
         .says(&["default/orders", "not permitted to patch", "rollcall rbac -f POLICY | kubectl apply -f -"])
@@ -219,7 +219,7 @@ async fn a_parent_that_may_not_be_written_is_named_with_who_grants_it() {
 
 #[tokio::test]
 async fn a_port_that_is_taken_is_named_with_the_way_out() {
-    let scene = Scene::set("taken", &[]).await;
+    let scene = HelpCluster::set("taken", &[]).await;
     let holder = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = holder.local_addr().unwrap().to_string();
     let mut command = scene.start(&taken);
@@ -231,7 +231,7 @@ async fn a_port_that_is_taken_is_named_with_the_way_out() {
 
 #[tokio::test]
 async fn without_the_right_to_hold_the_lease_it_says_who_grants_it() {
-    let scene = Scene::set("no-lease", &[crd()]).await;
+    let scene = HelpCluster::set("no-lease", &[crd()]).await;
     scene.forbid("coordination.k8s.io", "leases", None);
     scene
         .says_with(

@@ -17,21 +17,21 @@ const AGAIN: Duration = Duration::from_millis(20);
 const LOOKS: usize = 3_000;
 
 /// A running demo, killed when dropped.
-struct Demo {
+struct RunningDemo {
     child: Child,
     address: String,
 }
 
-impl Drop for Demo {
+impl Drop for RunningDemo {
     fn drop(&mut self) {
         self.child.kill().ok();
         self.child.wait().ok();
     }
 }
 
-impl Demo {
+impl RunningDemo {
     /// Starts the demo and returns when the story is over; the demo keeps running.
-    fn told() -> Demo {
+    fn told() -> RunningDemo {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rollcall"));
         command.args(["demo", "--speed", "0", "--listen", "127.0.0.1:0"]).env_remove("TERM");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -42,7 +42,7 @@ impl Demo {
         let address = line.trim().strip_prefix("page: http://").unwrap().to_owned();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         assert!(lines.map_while(Result::ok).any(|line| line.contains("expectations held")));
-        Demo { child, address }
+        RunningDemo { child, address }
     }
 
     fn connect(&self, path: &str) -> TcpStream {
@@ -86,7 +86,7 @@ fn names(list: &Value) -> Vec<&str> {
 
 #[test]
 fn a_list_is_filtered_counted_and_comes_in_pages_and_a_tree_is_whole() {
-    let demo = Demo::told();
+    let demo = RunningDemo::told();
     let all = demo.until("/api/v1/parents", |list| list["counts"]["Ready"] == 2);
     assert_eq!(names(&all), ["books", "books-db"]);
     assert_eq!((&all["matching"], &all["continue"]), (&Value::from(2), &Value::Null));
@@ -146,7 +146,7 @@ fn five_hundred_pages_hear_what_moves_and_the_service_goes_on() {
     let address = line.strip_prefix("page: http://").unwrap().split(' ').next().unwrap().to_owned();
     let mut enter = child.stdin.take().unwrap();
     let mut told = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
-    let demo = Demo { child, address };
+    let demo = RunningDemo { child, address };
     let mut streams: Vec<_> = (0..PAGES).map(|_| BufReader::new(demo.connect("/api/v1/stream"))).collect();
     // Some clients disconnect in the middle of a line.
     for mut gone in streams.drain(..100) {

@@ -6,9 +6,6 @@
 
 mod argocd;
 mod branch;
-#[cfg(test)]
-#[path = "../../cel/src/cost.rs"]
-mod cost;
 mod effort;
 mod json;
 mod kstatus;

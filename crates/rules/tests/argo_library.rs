@@ -14,22 +14,22 @@ use serde_json::Value;
 const NOW: Time = Time(1_800_000_000_000);
 
 #[derive(Deserialize)]
-struct Cases {
+struct ArgoCases {
     #[serde(default)]
-    tests: Vec<Case>,
+    tests: Vec<ArgoCase>,
 }
 
 #[derive(Deserialize)]
-struct Case {
+struct ArgoCase {
     // Go reads field names in any case, and some of the files rely on it.
     #[serde(rename = "inputPath", alias = "inputpath")]
     input: PathBuf,
     #[serde(rename = "healthStatus", default)]
-    expected: Expected,
+    expected: ExpectedArgoHealth,
 }
 
 #[derive(Debug, Default, Deserialize, PartialEq, Eq)]
-struct Expected {
+struct ExpectedArgoHealth {
     #[serde(default)]
     status: Option<String>,
     #[serde(default)]
@@ -54,8 +54,8 @@ fn read<T: serde::de::DeserializeOwned>(path: &Path) -> T {
     T::deserialize(first).expect("a file that Go can read")
 }
 
-fn word(verdict: &rules::PeerVerdict) -> Expected {
-    Expected { status: verdict.status.map(str::to_owned), message: verdict.message.clone() }
+fn word(verdict: &rules::PeerVerdict) -> ExpectedArgoHealth {
+    ExpectedArgoHealth { status: verdict.status.map(str::to_owned), message: verdict.message.clone() }
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn every_case_of_the_library_gets_its_status_and_message() {
     all.sort();
     let (mut cases, mut wrong) = (0, Vec::new());
     for folder in all {
-        for case in read::<Cases>(&folder.join("health_test.yaml")).tests {
+        for case in read::<ArgoCases>(&folder.join("health_test.yaml")).tests {
             cases += 1;
             let object: Value = read(&folder.join(&case.input));
             // A kind without a script has no health: the library states that as an empty expectation.

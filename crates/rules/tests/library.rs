@@ -28,16 +28,16 @@ fn word(library: &ScriptLibrary, api_version: &str, kind: &str) -> Option<String
 }
 
 /// A temporary folder, removed when the test ends.
-struct Folder(PathBuf);
+struct TemporaryFolder(PathBuf);
 
-impl Folder {
-    fn with(name: &str, scripts: &[(&str, &str)]) -> Folder {
+impl TemporaryFolder {
+    fn with(name: &str, scripts: &[(&str, &str)]) -> TemporaryFolder {
         let root = std::env::temp_dir().join(format!("rollcall-rules-{name}-{}", std::process::id()));
         for (folder, source) in scripts {
             fs::create_dir_all(root.join(folder)).expect("a folder");
             fs::write(root.join(folder).join("health.lua"), source).expect("a script");
         }
-        Folder(root)
+        TemporaryFolder(root)
     }
 
     fn path(&self) -> &Path {
@@ -45,7 +45,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for TemporaryFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -112,7 +112,7 @@ fn what_argo_cd_refuses_as_a_whole_is_refused_as_a_whole() {
 
 #[test]
 fn a_folder_named_with_underscores_is_a_wildcard() {
-    let folder = Folder::with(
+    let folder = TemporaryFolder::with(
         "wildcards",
         &[
             ("db.example.com/Database", &says("exact")),
@@ -132,7 +132,8 @@ fn a_folder_named_with_underscores_is_a_wildcard() {
 
 #[test]
 fn the_config_map_goes_over_the_directory() {
-    let folder = Folder::with("layers", &[("a.io/A", &says("directory")), ("a.io/B", &says("directory"))]);
+    let folder =
+        TemporaryFolder::with("layers", &[("a.io/A", &says("directory")), ("a.io/B", &says("directory"))]);
     let map =
         config(&[("resource.customizations", &format!("\"a.io/A*\":\n  health.lua: \"{}\"\n", says("map")))]);
     let library = ScriptLibrary::from_config_map(&map)

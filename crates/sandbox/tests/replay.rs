@@ -5,9 +5,9 @@ mod wire;
 
 use sandbox::{ReplayScript, ReplayServer};
 use serde_json::{Value, json};
-use wire::{Answer, Wire, ask};
+use wire::{WireConnection, WireResponse, ask};
 
-async fn get(server: &ReplayServer, target: &str) -> Answer {
+async fn get(server: &ReplayServer, target: &str) -> WireResponse {
     ask(&server.url(), "GET", target, &Value::Null).await.unwrap()
 }
 
@@ -57,10 +57,10 @@ async fn recorded_lines_wait_for_their_release_and_then_come_whole_and_in_order(
         ReplayServer::start(ReplayScript::default().with_watch("/api/v1/pods", (0..LINES).map(line)))
             .await
             .unwrap();
-    let mut early = Wire::open(&server.url(), "/api/v1/pods?watch=1").await;
+    let mut early = WireConnection::open(&server.url(), "/api/v1/pods?watch=1").await;
     assert!(early.is_silent().await);
     server.release_watches();
-    let mut late = Wire::open(&server.url(), "/api/v1/pods?watch=true&resourceVersion=1").await;
+    let mut late = WireConnection::open(&server.url(), "/api/v1/pods?watch=true&resourceVersion=1").await;
     let wanted: Vec<u8> = (0..LINES).flat_map(line).collect();
     for watch in [&mut early, &mut late] {
         assert!(watch.bytes(wanted.len()).await == wanted, "other bytes than were recorded");

@@ -5,7 +5,7 @@ mod wire;
 
 use sandbox::{FaultAction, FaultHandle, InjectedFault, SandboxOptions, SandboxServer};
 use serde_json::json;
-use wire::{Answer, ask, get, watch};
+use wire::{WireResponse, ask, get, watch};
 
 const NOTES: &str = "/api/v1/namespaces/default/configmaps";
 
@@ -26,7 +26,7 @@ async fn post(server: &SandboxServer, name: &str) {
     assert_eq!(ask(&server.url(), "POST", NOTES, &object).await.unwrap().status, 201);
 }
 
-fn names(list: &Answer) -> Vec<&str> {
+fn names(list: &WireResponse) -> Vec<&str> {
     list.body["items"]
         .as_array()
         .unwrap()

@@ -17,7 +17,7 @@ fn note(name: &str) -> Value {
     json!({"metadata": {"name": name}})
 }
 
-async fn post(server: &SandboxServer, name: &str) -> std::io::Result<wire::Answer> {
+async fn post(server: &SandboxServer, name: &str) -> std::io::Result<wire::WireResponse> {
     ask(&server.url(), "POST", NOTES, &note(name)).await
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use sandbox::{FaultAction, InjectedFault, RequestVerb, SandboxOptions, SandboxServer};
 use serde_json::{Value, json};
-use wire::{Wire, ask, get, watch};
+use wire::{WireConnection, ask, get, watch};
 
 const NOTES: &str = "/api/v1/namespaces/default/configmaps";
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
@@ -16,7 +16,7 @@ const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 const LATE: Duration = Duration::from_secs(3);
 
 /// Starts a server and a watch of its ConfigMaps that opens with this fault.
-async fn watched(act: FaultAction) -> (SandboxServer, Wire) {
+async fn watched(act: FaultAction) -> (SandboxServer, WireConnection) {
     let server = SandboxServer::start(SandboxOptions::default()).await.unwrap();
     server.faults().add(InjectedFault::new(act).on_kind("", "configmaps").once());
     let notes = watch(&server, &format!("{NOTES}?watch=1")).await;

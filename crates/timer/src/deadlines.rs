@@ -94,28 +94,31 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-    struct At(u64);
-    impl std::ops::Add<Duration> for At {
-        type Output = At;
-        fn add(self, d: Duration) -> At {
-            At(self.0 + u64::try_from(d.as_millis()).unwrap())
+    struct TestMoment(u64);
+    impl std::ops::Add<Duration> for TestMoment {
+        type Output = TestMoment;
+        fn add(self, d: Duration) -> TestMoment {
+            TestMoment(self.0 + u64::try_from(d.as_millis()).unwrap())
         }
     }
 
     #[test]
     fn a_key_has_one_deadline_and_the_latest_setting_counts() {
         let mut d = DeadlineQueue::default();
-        d.set_deadline("a", At(5));
-        d.set_deadline("b", At(3));
-        d.set_deadline("a", At(1));
-        assert_eq!((d.next_deadline(), d.len()), (Some(At(1)), 2));
-        assert_eq!((d.take_due(At(2)), d.take_due(At(2)), d.take_due(At(3))), (Some("a"), None, Some("b")));
+        d.set_deadline("a", TestMoment(5));
+        d.set_deadline("b", TestMoment(3));
+        d.set_deadline("a", TestMoment(1));
+        assert_eq!((d.next_deadline(), d.len()), (Some(TestMoment(1)), 2));
+        assert_eq!(
+            (d.take_due(TestMoment(2)), d.take_due(TestMoment(2)), d.take_due(TestMoment(3))),
+            (Some("a"), None, Some("b"))
+        );
         assert!(d.is_empty());
     }
 
     #[test]
     fn the_earliest_moment_is_found_wherever_it_stands_and_none_is_no_moment() {
-        let (none, early, late) = (None, Some(At(3)), Some(At(5)));
+        let (none, early, late) = (None, Some(TestMoment(3)), Some(TestMoment(5)));
         for moments in [[none, early, late], [late, none, early], [early, late, none], [early, none, none]] {
             assert_eq!(earliest(moments), early, "{moments:?}");
         }
@@ -125,12 +128,12 @@ mod tests {
     #[test]
     fn arming_by_keeps_the_earlier_moment() {
         let mut d = DeadlineQueue::default();
-        d.set_if_earlier("a", At(5));
-        d.set_if_earlier("a", At(9));
-        assert_eq!(d.get("a"), Some(At(5)));
-        d.set_if_earlier("a", At(2));
-        assert_eq!(d.get("a"), Some(At(2)));
+        d.set_if_earlier("a", TestMoment(5));
+        d.set_if_earlier("a", TestMoment(9));
+        assert_eq!(d.get("a"), Some(TestMoment(5)));
+        d.set_if_earlier("a", TestMoment(2));
+        assert_eq!(d.get("a"), Some(TestMoment(2)));
         assert!(d.clear_deadline("a") && !d.clear_deadline("a"));
-        assert_eq!(d.take_due(At(100)), None);
+        assert_eq!(d.take_due(TestMoment(100)), None);
     }
 }

@@ -11,12 +11,12 @@ use timer::{Backoff, DeadlineQueue, DebounceConfig, DebounceState, ResyncSchedul
 
 /// Milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Millis(u64);
+struct VirtualMillis(u64);
 
-impl Add<Duration> for Millis {
-    type Output = Millis;
-    fn add(self, span: Duration) -> Millis {
-        Millis(self.0 + u64::try_from(span.as_millis()).unwrap())
+impl Add<Duration> for VirtualMillis {
+    type Output = VirtualMillis;
+    fn add(self, span: Duration) -> VirtualMillis {
+        VirtualMillis(self.0 + u64::try_from(span.as_millis()).unwrap())
     }
 }
 
@@ -26,19 +26,19 @@ const fn ms(millis: u64) -> Duration {
 
 /// What is done to deadlines.
 #[derive(Clone, Copy, Debug)]
-enum Step {
+enum DeadlineStep {
     Arm(u8, u64),
     ArmBy(u8, u64),
     Disarm(u8),
     TakeDue(u64),
 }
 
-fn any_step() -> impl Strategy<Value = Step> {
+fn any_step() -> impl Strategy<Value = DeadlineStep> {
     prop_oneof![
-        (0_u8..4, 0_u64..8).prop_map(|(key, at)| Step::Arm(key, at)),
-        (0_u8..4, 0_u64..8).prop_map(|(key, at)| Step::ArmBy(key, at)),
-        (0_u8..4).prop_map(Step::Disarm),
-        (0_u64..8).prop_map(Step::TakeDue),
+        (0_u8..4, 0_u64..8).prop_map(|(key, at)| DeadlineStep::Arm(key, at)),
+        (0_u8..4, 0_u64..8).prop_map(|(key, at)| DeadlineStep::ArmBy(key, at)),
+        (0_u8..4).prop_map(DeadlineStep::Disarm),
+        (0_u64..8).prop_map(DeadlineStep::TakeDue),
     ]
 }
 
@@ -51,28 +51,28 @@ proptest! {
         let mut model = BTreeMap::<u8, u64>::new();
         for step in steps {
             match step {
-                Step::Arm(key, at) => {
-                    deadlines.set_deadline(key, Millis(at));
+                DeadlineStep::Arm(key, at) => {
+                    deadlines.set_deadline(key, VirtualMillis(at));
                     model.insert(key, at);
                 }
-                Step::ArmBy(key, at) => {
-                    deadlines.set_if_earlier(key, Millis(at));
+                DeadlineStep::ArmBy(key, at) => {
+                    deadlines.set_if_earlier(key, VirtualMillis(at));
                     let earlier = model.get(&key).map_or(at, |old| at.min(*old));
                     model.insert(key, earlier);
                 }
-                Step::Disarm(key) => prop_assert_eq!(deadlines.clear_deadline(key), model.remove(&key).is_some()),
-                Step::TakeDue(now) => {
+                DeadlineStep::Disarm(key) => prop_assert_eq!(deadlines.clear_deadline(key), model.remove(&key).is_some()),
+                DeadlineStep::TakeDue(now) => {
                     let first = model.iter().map(|(key, at)| (*at, *key)).min().filter(|(at, _)| *at <= now);
                     if let Some((_, key)) = first {
                         model.remove(&key);
                     }
-                    prop_assert_eq!(deadlines.take_due(Millis(now)), first.map(|(_, key)| key));
+                    prop_assert_eq!(deadlines.take_due(VirtualMillis(now)), first.map(|(_, key)| key));
                 }
             }
             prop_assert_eq!((deadlines.len(), deadlines.is_empty()), (model.len(), model.is_empty()));
-            prop_assert_eq!(deadlines.next_deadline(), model.values().min().map(|at| Millis(*at)));
+            prop_assert_eq!(deadlines.next_deadline(), model.values().min().map(|at| VirtualMillis(*at)));
             for key in 0..4 {
-                prop_assert_eq!(deadlines.get(key), model.get(&key).map(|at| Millis(*at)));
+                prop_assert_eq!(deadlines.get(key), model.get(&key).map(|at| VirtualMillis(*at)));
             }
         }
     }
@@ -82,17 +82,17 @@ proptest! {
         touches in prop::collection::vec((1_u64..300, any::<bool>()), 1..40),
     ) {
         let debounce = DebounceConfig { quiet: ms(100), cap: ms(1_000) };
-        let mut touched: DebounceState<Millis> = DebounceState::default();
+        let mut touched: DebounceState<VirtualMillis> = DebounceState::default();
         let (mut now, mut first, mut fired) = (0, None, None::<u64>);
         for (pause, fires) in touches {
             now += pause;
             let leads = first.is_none() && fired.is_none_or(|fired| fired + 1_000 <= now);
             let began = *first.get_or_insert(now);
             let expected = if leads { now } else { (now + 100).min(began + 1_000) };
-            prop_assert_eq!(touched.record_touch(Millis(now), debounce), Millis(expected));
+            prop_assert_eq!(touched.record_touch(VirtualMillis(now), debounce), VirtualMillis(expected));
             if fires {
-                touched.record_fire(Millis(now));
-                prop_assert_eq!(touched.take_first_touch(), Some(Millis(began)));
+                touched.record_fire(VirtualMillis(now));
+                prop_assert_eq!(touched.take_first_touch(), Some(VirtualMillis(began)));
                 prop_assert_eq!(touched.take_first_touch(), None);
                 (first, fired) = (None, Some(now));
             }
@@ -165,10 +165,10 @@ const EVERY: Duration = ms(30_000);
 const SLOW: Duration = ms(600_000);
 
 /// When a key is due, passes being taken at their very moment.
-fn passes(resync: &mut ResyncSchedule<u64, Millis>, count: usize) -> Vec<u64> {
-    let one = |resync: &mut ResyncSchedule<u64, Millis>| {
+fn passes(resync: &mut ResyncSchedule<u64, VirtualMillis>, count: usize) -> Vec<u64> {
+    let one = |resync: &mut ResyncSchedule<u64, VirtualMillis>| {
         let at = resync.next_due().unwrap();
-        assert_eq!(resync.take_due(Millis(at.0 - 1)), None, "not before");
+        assert_eq!(resync.take_due(VirtualMillis(at.0 - 1)), None, "not before");
         assert_eq!(resync.take_due(at), Some(1));
         at.0
     };
@@ -179,8 +179,8 @@ fn passes(resync: &mut ResyncSchedule<u64, Millis>, count: usize) -> Vec<u64> {
 fn the_first_pass_comes_in_the_second_half_of_a_period_and_the_others_a_period_apart() {
     for seed in 0..50 {
         let mut resync = ResyncSchedule::new(EVERY, SLOW, Seed(seed));
-        resync.enroll_key(1, Millis(0));
-        resync.enroll_key(1, Millis(20_000));
+        resync.enroll_key(1, VirtualMillis(0));
+        resync.enroll_key(1, VirtualMillis(20_000));
         assert_eq!(resync.len(), 1, "enrolling again changes nothing");
         let at = passes(&mut resync, 12);
         assert!((15_000..30_000).contains(&at[0]), "{at:?}");
@@ -194,45 +194,45 @@ fn the_first_pass_comes_in_the_second_half_of_a_period_and_the_others_a_period_a
 fn what_moves_is_patient_no_more() {
     let enrolled = || {
         let mut resync = ResyncSchedule::new(EVERY, SLOW, Seed(1));
-        resync.enroll_key(1, Millis(0));
+        resync.enroll_key(1, VirtualMillis(0));
         resync
     };
     let mut slow = enrolled();
     let last = *passes(&mut slow, 10).last().unwrap();
-    assert_eq!(slow.next_due(), Some(Millis(last + 600_000)));
-    slow.record_change(1, Millis(last + 1_000));
-    assert_eq!(slow.next_due(), Some(Millis(last + 31_000)), "it is brought forward");
+    assert_eq!(slow.next_due(), Some(VirtualMillis(last + 600_000)));
+    slow.record_change(1, VirtualMillis(last + 1_000));
+    assert_eq!(slow.next_due(), Some(VirtualMillis(last + 31_000)), "it is brought forward");
     let pauses: Vec<_> = passes(&mut slow, 11).windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert_eq!(pauses, [&[30_000; 9][..], &[600_000]].concat(), "and counts from the start");
 
     let mut late = enrolled();
     let last = *passes(&mut late, 10).last().unwrap();
-    late.record_change(1, Millis(last + 590_000));
-    assert_eq!(late.next_due(), Some(Millis(last + 600_000)), "what is due earlier stays");
+    late.record_change(1, VirtualMillis(last + 590_000));
+    assert_eq!(late.next_due(), Some(VirtualMillis(last + 600_000)), "what is due earlier stays");
 
     let mut quick = enrolled();
     let last = *passes(&mut quick, 9).last().unwrap();
-    quick.record_change(1, Millis(last + 1_000));
-    assert_eq!(quick.next_due(), Some(Millis(last + 30_000)), "what is quick already is not put off");
+    quick.record_change(1, VirtualMillis(last + 1_000));
+    assert_eq!(quick.next_due(), Some(VirtualMillis(last + 30_000)), "what is quick already is not put off");
     let pauses: Vec<_> = passes(&mut quick, 11).windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert_eq!(pauses, [&[30_000; 9][..], &[600_000]].concat());
 
-    quick.record_change(2, Millis(0));
+    quick.record_change(2, VirtualMillis(0));
     assert_eq!(quick.len(), 1, "a stranger is not enrolled by moving");
 }
 
 #[test]
 fn without_a_period_there_is_no_pass_and_slow_is_never_quicker_than_quick() {
     let mut none = ResyncSchedule::new(Duration::ZERO, SLOW, Seed(1));
-    none.enroll_key(1_u64, Millis(0));
+    none.enroll_key(1_u64, VirtualMillis(0));
     assert!(none.is_empty() && none.next_due().is_none());
     assert_eq!(none.len(), 0);
     let mut even = ResyncSchedule::new(EVERY, ms(1), Seed(1));
-    even.enroll_key(1, Millis(0));
+    even.enroll_key(1, VirtualMillis(0));
     assert!(!even.is_empty());
     let at = passes(&mut even, 12);
     assert!(at.windows(2).all(|pair| pair[1] - pair[0] == 30_000), "{at:?}");
-    even.enroll_key(2, Millis(at[11]));
+    even.enroll_key(2, VirtualMillis(at[11]));
     assert_eq!(even.len(), 2);
     even.withdraw_key(2);
     even.withdraw_key(1);

@@ -33,7 +33,7 @@ const CHUNK: usize = 16 * 1024;
 fn main() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     for bytes in [800, 7_800] {
-        let server = Stored::new(bytes);
+        let server = StoredWatch::new(bytes);
         let mut best = [Duration::MAX; 4];
         for _ in 0..ROUNDS {
             let round = runtime.block_on(server.round());
@@ -63,19 +63,19 @@ fn report(bytes: usize, [decode, alone, followed, dynamic]: [Duration; 4]) {
 
 /// A watch that delivers the same bytes every time, from memory.
 #[derive(Clone)]
-struct Stored {
+struct StoredWatch {
     object: Bytes,
     chunks: Vec<Bytes>,
 }
 
-impl Stored {
+impl StoredWatch {
     fn new(bytes: usize) -> Self {
         let object = pod(bytes);
         let line = format!("{{\"type\":\"MODIFIED\",\"object\":{object}}}\n");
         let all = Bytes::from(line.repeat(EVENTS));
         let chunks =
             (0..all.len()).step_by(CHUNK).map(|at| all.slice(at..all.len().min(at + CHUNK))).collect();
-        Stored { object: object.into(), chunks }
+        StoredWatch { object: object.into(), chunks }
     }
 
     /// Measures decoding alone; kube's watcher; `follow`; kube's watcher with the type that most programs use.
@@ -88,7 +88,7 @@ impl Stored {
                 .map(std::hint::black_box)
                 .is_ok()
         });
-        let alone: Api<Bare> = Api::all_with(client(), &resource);
+        let alone: Api<BareObject> = Api::all_with(client(), &resource);
         let alone =
             bare(alone, bare::Config::default()).map(|event| matches!(event, Ok(bare::Event::Apply(_))));
         let followed = follow::<ChildObject>(&client(), &kind, None, FollowOptions::new(timer::Seed(1)));
@@ -106,7 +106,7 @@ async fn timed(events: impl Stream<Item = bool>) -> Duration {
     start.elapsed()
 }
 
-impl Service<Request<Body>> for Stored {
+impl Service<Request<Body>> for StoredWatch {
     type Response = Response<StreamBody<BoxStream<'static, Result<Frame<Bytes>, BoxError>>>>;
     type Error = BoxError;
     type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
@@ -126,20 +126,23 @@ impl Service<Request<Body>> for Stored {
 
 /// The smallest object type that kube's watcher accepts around the same fields.
 #[derive(Clone, Debug)]
-struct Bare {
+struct BareObject {
     meta: ObjectMeta,
     _child: ChildObject,
 }
 
-impl<'de> Deserialize<'de> for Bare {
+impl<'de> Deserialize<'de> for BareObject {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let child = ChildObject::deserialize(deserializer)?;
         let version = Some(child.meta.resource_version.to_string());
-        Ok(Bare { meta: ObjectMeta { resource_version: version, ..ObjectMeta::default() }, _child: child })
+        Ok(BareObject {
+            meta: ObjectMeta { resource_version: version, ..ObjectMeta::default() },
+            _child: child,
+        })
     }
 }
 
-impl kube::Resource for Bare {
+impl kube::Resource for BareObject {
     type DynamicType = ApiResource;
     type Scope = DynamicResourceScope;
 

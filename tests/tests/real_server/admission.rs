@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 use acceptance::places;
-use acceptance::rollcall::rollcall;
-use acceptance::scene::Scene;
+use acceptance::policies::TenantPolicies as _;
+use acceptance::rollcall_command::rollcall;
+use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};
 
@@ -188,8 +189,8 @@ fn with(mut spec: Value, path: &str, fields: Value) -> Value {
 }
 
 /// What `rollcall check` finds wrong with these policies, by name.
-fn checked(scene: &Scene, policies: &[Value]) -> Result<Vec<Value>> {
-    let file = scene.policies_file(policies)?;
+fn checked(tenant: &TestTenant, policies: &[Value]) -> Result<Vec<Value>> {
+    let file = tenant.policies_file(policies)?;
     let output = Command::new(places::rollcall()?).args(["check", "-o", "json", "-f"]).arg(&file).output()?;
     let findings: Vec<Value> = serde_json::from_slice(&output.stdout)
         .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())?;
@@ -200,24 +201,24 @@ fn checked(scene: &Scene, policies: &[Value]) -> Result<Vec<Value>> {
 
 #[tokio::test]
 async fn check_says_of_every_policy_what_the_server_says() -> Result<()> {
-    let scene = Scene::set("admission").await?;
+    let tenant = TestTenant::start("admission").await?;
     // Installs the CRDs.
-    scene.crd(&acceptance::crd::Crd::new("Database")).await?;
-    scene.policy("first", "Database", json!({})).await?;
+    tenant.crd(&acceptance::crd::CrdBuilder::new("Database")).await?;
+    tenant.policy("first", "Database", json!({})).await?;
     let policies: Vec<Value> = cases()
         .into_iter()
         .enumerate()
         .map(|(at, spec)| {
             json!({ "apiVersion": "rollcall.dev/v1alpha1", "kind": "ReadinessPolicy",
-                "metadata": { "name": format!("{}-case-{at}", scene.name) }, "spec": spec })
+                "metadata": { "name": format!("{}-case-{at}", tenant.name) }, "spec": spec })
         })
         .collect();
-    let findings = checked(&scene, &policies)?;
+    let findings = checked(&tenant, &policies)?;
     let (mut differences, mut broken) = (Vec::new(), BTreeSet::new());
     for policy in &policies {
         let name = policy["metadata"]["name"].as_str().context("no name")?;
         let found: Vec<_> = findings.iter().filter(|finding| finding["policy"] == name).collect();
-        let said = match scene.admin.create(policy).await {
+        let said = match tenant.admin.create(policy).await {
             Ok(_) => String::new(),
             Err(error) => format!("{error:#}"),
         };

@@ -1,13 +1,15 @@
 //! What is wrong with a policy, a parent or a clock is named, and nobody else hears of it.
 
-use acceptance::caller::Caller;
-use acceptance::crd::Crd;
-use acceptance::gate::Gate;
+use acceptance::caller::ApiCaller;
+use acceptance::crd::CrdBuilder;
+use acceptance::expectation::{because, mentions, says};
+use acceptance::gate::ApiGate;
 use acceptance::objects::{condition, deployment, owned_by};
-use acceptance::recorder::Recorder;
-use acceptance::rollcall::policy_address;
-use acceptance::scene::Scene;
-use acceptance::wish::{because, mentions, says};
+use acceptance::policies::{TenantPolicies as _, policy_address};
+use acceptance::recorder::StateRecorder;
+use acceptance::rights::TenantRights as _;
+use acceptance::rollcall::TenantRollcall as _;
+use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result, ensure};
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::{Value, json};
@@ -15,70 +17,71 @@ use serde_json::{Value, json};
 /// Debian's libfaketime, found by the dynamic linker in its usual place.
 const FAKETIME: &str = "/usr/$LIB/faketime/libfaketimeMT.so.1";
 
-async fn over(word: &str, group: Value) -> Result<Scene> {
-    let scene = Scene::set(word).await?;
-    scene.crd(&Crd::new("Database").shapeless()).await?;
-    let mut child = scene.child("Deployment");
+async fn over(word: &str, group: Value) -> Result<TestTenant> {
+    let tenant = TestTenant::start(word).await?;
+    tenant.crd(&CrdBuilder::new("Database").shapeless()).await?;
+    let mut child = tenant.child("Deployment");
     for (key, value) in group.as_object().into_iter().flatten() {
         child[key] = value.clone();
     }
-    scene.policy("db", "Database", json!({ "children": [child], "settle": "100ms" })).await?;
-    Ok(scene)
+    tenant.policy("db", "Database", json!({ "children": [child], "settle": "100ms" })).await?;
+    Ok(tenant)
 }
 
 #[tokio::test]
 async fn a_rule_that_does_not_compile_is_refused_by_name_and_its_neighbour_goes_on() -> Result<()> {
-    let scene = over("odd-rule", json!({})).await?;
-    scene.grant().await?;
-    let mut child = scene.child("Deployment");
+    let tenant = over("odd-rule", json!({})).await?;
+    tenant.grant().await?;
+    let mut child = tenant.child("Deployment");
     child["ready"] = json!({ "cel": { "current": "frobnicate(1)" } });
     let spec = json!({ "children": [child], "condition": { "type": "Two" } });
-    scene.policy("odd", "Database", spec).await?;
-    let rollcall = scene.rollcall_at(scene.plane.url(), &[]).await?;
+    tenant.policy("odd", "Database", spec).await?;
+    let rollcall = tenant.rollcall_at(tenant.plane.url(), &[]).await?;
     rollcall.until_ready().await?;
     let named = mentions("Accepted", "spec.children[0].ready.cel.current");
     let named = named.and(mentions("Accepted", "frobnicate"));
-    scene.until_at(&policy_address(&scene, "odd")?, &says("Accepted", "False").and(named)).await?;
-    let db = scene.create(scene.custom("Database", "db")).await?;
-    scene.create(owned_by(&db, deployment("web", 1))).await?;
-    let told = scene.until("Database/db", says("Ready", "True")).await?;
+    tenant.until_at(&policy_address(&tenant, "odd")?, &says("Accepted", "False").and(named)).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
+    tenant.create(owned_by(&db, deployment("web", 1))).await?;
+    let told = tenant.until("Database/db", says("Ready", "True")).await?;
     assert!(condition(&told, "Two").is_none(), "{}", told["status"]);
     Ok(())
 }
 
 #[tokio::test]
 async fn a_label_that_no_object_can_carry_is_said_of_that_parent_alone() -> Result<()> {
-    let scene = over("labels-odd", json!({ "find": { "labels": { "nick": "{parent.spec.nick}" } } })).await?;
-    let _rollcall = scene.rollcall(&[]).await?;
+    let tenant =
+        over("labels-odd", json!({ "find": { "labels": { "nick": "{parent.spec.nick}" } } })).await?;
+    let _rollcall = tenant.rollcall(&[]).await?;
     let with = |name: &str, nick: Value| {
-        let mut parent = scene.custom("Database", name);
+        let mut parent = tenant.custom("Database", name);
         parent["spec"]["nick"] = nick;
         parent
     };
     let mut web = deployment("web", 1);
     web["metadata"]["labels"] = json!({ "nick": "blue" });
-    scene.create(web).await?;
-    scene.create(with("good", json!("blue"))).await?;
+    tenant.create(web).await?;
+    tenant.create(with("good", json!("blue"))).await?;
     for (name, nick) in [
         ("spaces", json!("not a label")),
         ("long", json!("x".repeat(64))),
         ("markup", json!("<b>")),
         ("list", json!(["blue"])),
     ] {
-        scene.create(with(name, nick)).await?;
+        tenant.create(with(name, nick)).await?;
         let part = if name == "list" { "spec.nick" } else { "find.labels" };
         let named = because("Ready", "TemplateFailed").and(mentions("Ready", part));
-        scene.until(&format!("Database/{name}"), says("Ready", "Unknown").and(named)).await?;
+        tenant.until(&format!("Database/{name}"), says("Ready", "Unknown").and(named)).await?;
     }
-    scene.until("Database/good", says("Ready", "True")).await?;
+    tenant.until("Database/good", says("Ready", "True")).await?;
     Ok(())
 }
 
 #[tokio::test]
 async fn a_path_that_leads_to_a_text_is_said_of_that_parent_alone() -> Result<()> {
-    let scene = over("refs-odd", json!({ "find": { "refs": "spec.resourceRefs[*]" } })).await?;
-    let _rollcall = scene.rollcall(&[]).await?;
-    scene.create(deployment("web", 1)).await?;
+    let tenant = over("refs-odd", json!({ "find": { "refs": "spec.resourceRefs[*]" } })).await?;
+    let _rollcall = tenant.rollcall(&[]).await?;
+    tenant.create(deployment("web", 1)).await?;
     for (name, refs) in [
         ("good", json!([{ "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" }])),
         ("text", json!("web")),
@@ -86,17 +89,17 @@ async fn a_path_that_leads_to_a_text_is_said_of_that_parent_alone() -> Result<()
         ("texts", json!(["web"])),
         ("nameless", json!([{ "apiVersion": "apps/v1", "kind": "Deployment" }])),
     ] {
-        let mut parent = scene.custom("Database", name);
+        let mut parent = tenant.custom("Database", name);
         parent["spec"]["resourceRefs"] = refs;
-        scene.create(parent).await?;
+        tenant.create(parent).await?;
     }
     for name in ["text", "number", "texts"] {
         let named = because("Ready", "TemplateFailed").and(mentions("Ready", "spec.resourceRefs[*]"));
-        scene.until(&format!("Database/{name}"), says("Ready", "Unknown").and(named)).await?;
+        tenant.until(&format!("Database/{name}"), says("Ready", "Unknown").and(named)).await?;
     }
     // What has no name yet may get one: that is no mistake, and nothing to be ready with.
-    scene.until("Database/nameless", because("Ready", "ChildrenMissing")).await?;
-    scene.until("Database/good", says("Ready", "True")).await?;
+    tenant.until("Database/nameless", because("Ready", "ChildrenMissing")).await?;
+    tenant.until("Database/good", says("Ready", "True")).await?;
     Ok(())
 }
 
@@ -105,13 +108,13 @@ async fn a_path_that_leads_to_a_text_is_said_of_that_parent_alone() -> Result<()
 /// Nobody has handled these, and their children are ready: what is left of Kopf on them is all that tells so.
 #[tokio::test]
 async fn a_note_of_kopf_that_cannot_be_read_is_named_and_is_no_reason_to_be_ready() -> Result<()> {
-    let scene = Scene::set("kopf-odd").await?;
-    scene.crd(&Crd::new("Database").shapeless()).await?;
+    let tenant = TestTenant::start("kopf-odd").await?;
+    tenant.crd(&CrdBuilder::new("Database").shapeless()).await?;
     // Nothing is learned from neighbours here: each says for itself what it says.
-    let spec = json!({ "children": [scene.child("Deployment")], "settle": "100ms", "evidence": "own" });
-    scene.policy("db", "Database", spec).await?;
-    let _rollcall = scene.rollcall(&[]).await?;
-    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    let spec = json!({ "children": [tenant.child("Deployment")], "settle": "100ms", "evidence": "own" });
+    tenant.policy("db", "Database", spec).await?;
+    let _rollcall = tenant.rollcall(&[]).await?;
+    let recorder = StateRecorder::start(&tenant, &["Database"]).await?;
     let long = json!({ "started": "2026-01-01T00:00:00", "retries": 1, "message": "x".repeat(200_000) });
     let cases = [
         ("mark", "last-handled-configuration", "not json".to_owned(), "cannot be read"),
@@ -119,23 +122,23 @@ async fn a_note_of_kopf_that_cannot_be_read_is_named_and_is_no_reason_to_be_read
         ("long", "create_fn", long.to_string(), "handler create_fn is retrying: xxx"),
     ];
     for (name, note, text, _) in &cases {
-        let mut db = scene.custom("Database", name);
+        let mut db = tenant.custom("Database", name);
         db["metadata"]["annotations"] = json!({ (format!("kopf.zalando.org/{note}")): text });
-        let db = scene.create(db).await?;
-        scene.create(owned_by(&db, deployment(&format!("{name}-web"), 1))).await?;
+        let db = tenant.create(db).await?;
+        tenant.create(owned_by(&db, deployment(&format!("{name}-web"), 1))).await?;
     }
     // One that says nothing at all is ready by its children, so that the others have had their time.
-    let plain = scene.create(scene.custom("Database", "plain")).await?;
+    let plain = tenant.create(tenant.custom("Database", "plain")).await?;
     for (name, .., named) in &cases {
-        scene.until(&format!("Deployment/{name}-web"), says("Available", "True")).await?;
+        tenant.until(&format!("Deployment/{name}-web"), says("Available", "True")).await?;
         let pending = says("Ready", "Unknown").and(because("Ready", "ChildrenPending"));
-        scene.until(&format!("Database/{name}"), pending.and(mentions("Ready", named))).await?;
+        tenant.until(&format!("Database/{name}"), pending.and(mentions("Ready", named))).await?;
     }
-    scene.create(owned_by(&plain, deployment("plain-web", 1))).await?;
-    scene.until("Database/plain", says("Ready", "True")).await?;
+    tenant.create(owned_by(&plain, deployment("plain-web", 1))).await?;
+    tenant.until("Database/plain", says("Ready", "True")).await?;
     let recording = recorder.stop().await?;
     for (name, ..) in &cases {
-        let parent = scene.address(&format!("Database/{name}"))?;
+        let parent = tenant.address(&format!("Database/{name}"))?;
         let said = recording.said(&parent, "Ready");
         ensure!(
             said.iter().all(|s| s.entry["status"] != "True"),
@@ -143,34 +146,34 @@ async fn a_note_of_kopf_that_cannot_be_read_is_named_and_is_no_reason_to_be_read
             recording.transcript(&parent, "Ready")
         );
     }
-    scene.change("Database/mark", json!({ "metadata": { "annotations": null } })).await?;
-    scene.until("Database/mark", says("Ready", "True")).await?;
+    tenant.change("Database/mark", json!({ "metadata": { "annotations": null } })).await?;
+    tenant.until("Database/mark", says("Ready", "True")).await?;
     Ok(())
 }
 
 async fn with_a_clock_that_is_off(word: &str, off: &str, ahead: fn(f64) -> bool) -> Result<()> {
-    let scene = over(word, json!({})).await?;
-    scene.grant().await?;
-    let own = Caller::from_kubeconfig(&scene.kubeconfig(scene.plane.url()).await?).await?;
-    let gate = Gate::open(&own).await?;
+    let tenant = over(word, json!({})).await?;
+    tenant.grant().await?;
+    let own = ApiCaller::from_kubeconfig(&tenant.kubeconfig(tenant.plane.url()).await?).await?;
+    let gate = ApiGate::open(&own).await?;
     let variables = [("LD_PRELOAD", FAKETIME), ("FAKETIME", off), ("FAKETIME_DONT_FAKE_MONOTONIC", "1")];
-    let rollcall = scene.rollcall_in(&gate.url, &[], &variables).await?;
+    let rollcall = tenant.rollcall_in(&gate.url, &[], &variables).await?;
     rollcall.until_ready().await?;
-    let db = scene.create(scene.custom("Database", "db")).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
     let mut web = deployment("web", 1);
     web["metadata"]["finalizers"] = json!(["example.com/hold"]);
-    scene.create(owned_by(&db, web)).await?;
-    let told = scene.until("Database/db", says("Ready", "True")).await?;
+    tenant.create(owned_by(&db, web)).await?;
+    let told = tenant.until("Database/db", says("Ready", "True")).await?;
     let created = moment(&told["metadata"]["creationTimestamp"])?;
     let turned = moment(&condition(&told, "Ready").context("no entry")?["lastTransitionTime"])?;
     let after = turned.duration_since(created).as_secs();
     ensure!((-2..120).contains(&after), "dated {after} s after the parent was made");
-    scene.delete("Deployment/web").await?;
+    tenant.delete("Deployment/web").await?;
     let going = says("Ready", "False").and(because("Ready", "ChildrenTerminating"));
-    scene.until("Database/db", going).await?;
+    tenant.until("Database/db", going).await?;
     rollcall.until_metric("rollcall_clock_offset_seconds", &[], ahead).await?;
     rollcall.until_printed("the server's is used").await?;
-    scene.change("Deployment/web", json!({ "metadata": { "finalizers": null } })).await?;
+    tenant.change("Deployment/web", json!({ "metadata": { "finalizers": null } })).await?;
     Ok(())
 }
 
@@ -192,29 +195,29 @@ async fn a_clock_that_is_an_hour_behind_dates_nothing_before_it_was() -> Result<
 async fn fifty_thousand_children_of_one_parent_are_one_answer() -> Result<()> {
     let full = std::env::var("ROLLCALL_FULL").is_ok_and(|full| full == "1");
     let count = if full { 50_000 } else { 3_000 };
-    let scene = Scene::set("crowd").await?;
-    scene.crd(&Crd::new("Database")).await?;
+    let tenant = TestTenant::start("crowd").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
     // Without a subresource an object brings its status along.
-    scene.crd(&Crd::new("Shard").shapeless().without_status_subresource()).await?;
-    let mut child = scene.child("Shard");
+    tenant.crd(&CrdBuilder::new("Shard").shapeless().without_status_subresource()).await?;
+    let mut child = tenant.child("Shard");
     child["expect"] = json!({ "min": count });
-    scene.policy("db", "Database", json!({ "children": [child], "settle": "100ms" })).await?;
-    let rollcall = scene.rollcall(&[]).await?;
-    let db = scene.create(scene.custom("Database", "db")).await?;
+    tenant.policy("db", "Database", json!({ "children": [child], "settle": "100ms" })).await?;
+    let rollcall = tenant.rollcall(&[]).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
     let shard = |number: usize| {
-        let mut shard = owned_by(&db, scene.custom("Shard", &format!("shard-{number}")));
+        let mut shard = owned_by(&db, tenant.custom("Shard", &format!("shard-{number}")));
         shard["status"] = json!({ "conditions": [{ "type": "Ready", "status": "True" }] });
-        scene.create(shard)
+        tenant.create(shard)
     };
     stream::iter(0..count).map(shard).buffer_unordered(32).try_collect::<Vec<_>>().await?;
     let all = format!("{count} of {count} ready");
-    scene.until("Database/db", says("Ready", "True").and(mentions("Ready", &all))).await?;
+    tenant.until("Database/db", says("Ready", "True").and(mentions("Ready", &all))).await?;
     let failing = json!({ "status": { "conditions": [{ "type": "Ready", "status": "False" }] } });
     for number in [7, count - 1] {
-        scene.change(&format!("Shard/shard-{number}"), failing.clone()).await?;
+        tenant.change(&format!("Shard/shard-{number}"), failing.clone()).await?;
     }
     let two = mentions("Ready", &format!("2 of {count} not ready")).and(mentions("Ready", "shard-7"));
-    let told = scene.until("Database/db", says("Ready", "False").and(two)).await?;
+    let told = tenant.until("Database/db", says("Ready", "False").and(two)).await?;
     let size = serde_json::to_string(&told["status"])?.len();
     ensure!(size < 4_096, "the status takes {size} bytes");
     let resident = rollcall.metric("process_resident_memory_bytes", &[]).await?;

@@ -143,8 +143,9 @@ parents: [{ group: example.com, resource: databases }]
 children: [{ group: '', resources: [persistentvolumeclaims] }]
 readNamespaces: true
 ";
-    let printed = acceptance::rollcall::rollcall(&["rbac", "-n", HOME, "-f", &file.to_string_lossy()])?;
-    let own = acceptance::rollcall::rollcall(&["rbac", "-n", HOME])?;
+    let printed =
+        acceptance::rollcall_command::rollcall(&["rbac", "-n", HOME, "-f", &file.to_string_lossy()])?;
+    let own = acceptance::rollcall_command::rollcall(&["rbac", "-n", HOME])?;
     let printed: Vec<Value> = serde_saphyr::from_multiple(&(own + &printed))?;
     let chart = rendered(&["-f", &values(text, "rights")?])?;
     let all = |objects: &[Value]| -> Vec<_> {
@@ -207,7 +208,7 @@ policies: { databases: { parent: { group: example.com, kind: Database } } }
     let policies = own[0]["data"]["policies.yaml"].as_str().context("no policies")?;
     let file = places::run_folder()?.join("chart-policies.yaml");
     std::fs::write(&file, policies)?;
-    acceptance::rollcall::rollcall(&["check", "-f", &file.to_string_lossy()])?;
+    acceptance::rollcall_command::rollcall(&["check", "-f", &file.to_string_lossy()])?;
     for kind in ["Deployment", "Job"] {
         let args = words(&one(&objects, kind)?["spec"]["template"]["spec"]["containers"][0]["args"]);
         assert!(args.contains(&"--namespaces=a,b".to_owned()), "{args:?}");
@@ -226,7 +227,7 @@ async fn the_roles_that_it_may_bind_are_those_of_rbac_and_none_by_default() -> R
     let chart = rendered(&["--set", "grant.roles={view,database-parents}"])?;
     let args =
         ["rbac", "-n", HOME, "--service-account", "r-rollcall", "--grant-roles", "view,database-parents"];
-    let printed = acceptance::rollcall::rollcall(&args)?;
+    let printed = acceptance::rollcall_command::rollcall(&args)?;
     let printed: Vec<Value> = serde_saphyr::from_multiple(&printed)?;
     assert_eq!(grants(&chart), grants(&printed));
     assert_eq!(grants(&chart).len(), 3);

@@ -1,10 +1,12 @@
 //! Volume claims of a real StatefulSet, bound by the real controllers: they have no ownerReference, and count all the same.
 
-use acceptance::crd::Crd;
+use acceptance::crd::CrdBuilder;
+use acceptance::expectation::{StateExpectation, mentions, says, there};
 use acceptance::objects::{owned_by, stateful_set};
-use acceptance::recorder::Recorder;
-use acceptance::scene::Scene;
-use acceptance::wish::{Wish, mentions, says, there};
+use acceptance::policies::TenantPolicies as _;
+use acceptance::recorder::StateRecorder;
+use acceptance::rollcall::TenantRollcall as _;
+use acceptance::tenant::TestTenant;
 use anyhow::Result;
 use serde_json::{Value, json};
 
@@ -22,48 +24,49 @@ fn claiming(name: &str) -> Value {
 }
 
 /// A volume for this claim alone.
-async fn volume(scene: &Scene, claim: &str) -> Result<()> {
-    scene.until(&format!("PersistentVolumeClaim/{claim}"), there()).await?;
+async fn volume(tenant: &TestTenant, claim: &str) -> Result<()> {
+    tenant.until(&format!("PersistentVolumeClaim/{claim}"), there()).await?;
     let volume = json!({
-        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": { "name": format!("{}-{claim}", scene.name) },
+        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": { "name": format!("{}-{claim}", tenant.name) },
         "spec": {
             "accessModes": ["ReadWriteOnce"], "capacity": { "storage": "1Gi" }, "storageClassName": "",
-            "hostPath": { "path": "/nowhere" }, "claimRef": { "namespace": scene.name, "name": claim },
+            "hostPath": { "path": "/nowhere" }, "claimRef": { "namespace": tenant.name, "name": claim },
         },
     });
-    scene.create(volume).await?;
-    let bound = Wish::new("bound", |claim| claim["status"]["phase"] == "Bound");
-    scene.until(&format!("PersistentVolumeClaim/{claim}"), bound).await?;
+    tenant.create(volume).await?;
+    let bound = StateExpectation::new("bound", |claim| claim["status"]["phase"] == "Bound");
+    tenant.until(&format!("PersistentVolumeClaim/{claim}"), bound).await?;
     Ok(())
 }
 
 #[tokio::test]
 async fn volume_claims_of_a_stateful_set_count_for_its_parent() -> Result<()> {
-    let scene = Scene::set("claims").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    let children = json!([scene.child("StatefulSet"), scene.child("PersistentVolumeClaim")]);
-    scene.policy("db", "Database", json!({ "children": children, "settle": "100ms" })).await?;
-    let _rollcall = scene.rollcall(&[]).await?;
-    let recorder = Recorder::start(&scene, &["Database", "StatefulSet", "PersistentVolumeClaim"]).await?;
-    let db = scene.create(scene.custom("Database", "db")).await?;
+    let tenant = TestTenant::start("claims").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    let children = json!([tenant.child("StatefulSet"), tenant.child("PersistentVolumeClaim")]);
+    tenant.policy("db", "Database", json!({ "children": children, "settle": "100ms" })).await?;
+    let _rollcall = tenant.rollcall(&[]).await?;
+    let recorder =
+        StateRecorder::start(&tenant, &["Database", "StatefulSet", "PersistentVolumeClaim"]).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
     // Nobody's: one claims `web-web-db-0`, the other `web-my-db-0`, and nobody makes volumes for them.
-    scene.create(claiming("web-db")).await?;
-    scene.create(claiming("my-db")).await?;
-    scene.create(owned_by(&db, claiming("db"))).await?;
+    tenant.create(claiming("web-db")).await?;
+    tenant.create(claiming("my-db")).await?;
+    tenant.create(owned_by(&db, claiming("db"))).await?;
     let lacking = says("Ready", "False").and(mentions("Ready", "PersistentVolumeClaim web-db-0"));
-    let waiting = scene.until("Database/db", lacking).await?;
+    let waiting = tenant.until("Database/db", lacking).await?;
     let said = waiting["status"]["conditions"].to_string();
     assert!(said.contains("of 2 not ready") && !said.contains("my-db"), "{said}");
 
-    volume(&scene, "web-db-0").await?;
-    scene.until("Database/db", says("Ready", "True")).await?;
-    scene.change("StatefulSet/db", json!({ "spec": { "replicas": 2 } })).await?;
-    scene.until("Database/db", mentions("Ready", "PersistentVolumeClaim web-db-1")).await?;
+    volume(&tenant, "web-db-0").await?;
+    tenant.until("Database/db", says("Ready", "True")).await?;
+    tenant.change("StatefulSet/db", json!({ "spec": { "replicas": 2 } })).await?;
+    tenant.until("Database/db", mentions("Ready", "PersistentVolumeClaim web-db-1")).await?;
     // Scaled down again, it leaves its claim behind: that one is nobody's any more.
-    scene.change("StatefulSet/db", json!({ "spec": { "replicas": 1 } })).await?;
-    scene.until("Database/db", says("Ready", "True")).await?;
-    let left = scene.get("PersistentVolumeClaim/web-db-1").await?;
+    tenant.change("StatefulSet/db", json!({ "spec": { "replicas": 1 } })).await?;
+    tenant.until("Database/db", says("Ready", "True")).await?;
+    let left = tenant.get("PersistentVolumeClaim/web-db-1").await?;
     assert_eq!(left["status"]["phase"], "Pending");
     let recording = recorder.stop().await?;
-    recording.no_false_ready(&scene.address("Database/db")?, "Ready", &[("StatefulSet", 1)])
+    recording.no_false_ready(&tenant.address("Database/db")?, "Ready", &[("StatefulSet", 1)])
 }

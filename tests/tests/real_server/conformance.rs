@@ -1,10 +1,12 @@
 //! The sandbox tells the truth about a real server: both are asked the same and have to answer the same.
 
 use acceptance::control_plane::{self, ControlPlane};
-use acceptance::crd::Crd;
+use acceptance::crd::CrdBuilder;
+use acceptance::expectation::has;
 use acceptance::places;
-use acceptance::scene::Scene;
-use acceptance::wish::has;
+use acceptance::policies::TenantPolicies as _;
+use acceptance::rollcall::TenantRollcall as _;
+use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result};
 use sandbox::conformance::{CaseOutcome, ServerEndpoint, all_cases, find_differences, run_cases};
 use sandbox::{SandboxOptions, SandboxServer};
@@ -99,16 +101,16 @@ async fn kubectl_works_with_the_sandbox() -> Result<()> {
 /// never holds.
 #[tokio::test]
 async fn a_neighbour_may_use_characters_that_json_may_escape() -> Result<()> {
-    let scene = Scene::set("escaped").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    scene.crd(&Crd::new("Shard")).await?;
-    scene.create(scene.custom("Database", "db")).await?;
+    let tenant = TestTenant::start("escaped").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    tenant.crd(&CrdBuilder::new("Shard")).await?;
+    tenant.create(tenant.custom("Database", "db")).await?;
     let odd = json!({ "type": "Odd", "status": "True", "message": "1 < 2 & \"3\" > 2, é \u{2028} /" });
-    scene.change_status("Database/db", json!({ "conditions": [odd] })).await?;
-    scene.policy("db", "Database", json!({ "children": [scene.child("Shard")] })).await?;
-    let _rollcall = scene.rollcall(&[]).await?;
-    scene.until("Database/db", has("Ready", true)).await?;
-    let db = scene.get("Database/db").await?;
+    tenant.change_status("Database/db", json!({ "conditions": [odd] })).await?;
+    tenant.policy("db", "Database", json!({ "children": [tenant.child("Shard")] })).await?;
+    let _rollcall = tenant.rollcall(&[]).await?;
+    tenant.until("Database/db", has("Ready", true)).await?;
+    let db = tenant.get("Database/db").await?;
     assert_eq!(db["status"]["conditions"][0], odd, "the neighbour's word stays as it was");
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use acceptance::scene::Scene;
+use acceptance::tenant::TestTenant;
 use anyhow::Result;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -26,17 +26,17 @@ async fn refused(kubeconfig: &Path) -> Result<String> {
 
 #[tokio::test]
 async fn an_expired_client_certificate_is_named_with_the_moment() -> Result<()> {
-    let scene = Scene::set("certificates").await?;
-    let file = scene.folder.join("kubeconfig");
-    scene.plane.kubeconfig_by_certificate(&file, "late", "20260102030405Z")?;
+    let tenant = TestTenant::start("certificates").await?;
+    let file = tenant.folder.join("kubeconfig");
+    tenant.plane.kubeconfig_by_certificate(&file, "late", "20260102030405Z")?;
     let said = refused(&file).await?;
     let expected = "(401): the client certificate of the kubeconfig expired at 2026-01-02T03:04:05Z; ask for a new client certificate";
     assert!(
-        said.contains(expected) && said.contains(scene.plane.url()) && said.contains("--context"),
+        said.contains(expected) && said.contains(tenant.plane.url()) && said.contains("--context"),
         "{said}"
     );
     // One that has not expired is somebody, who may do little: that is named, and is no end.
-    scene.plane.kubeconfig_by_certificate(&file, "early", "20491231235959Z")?;
+    tenant.plane.kubeconfig_by_certificate(&file, "early", "20491231235959Z")?;
     let mut command = Command::new(acceptance::places::rollcall()?);
     command.args(["tree", "deployment/web", "--kubeconfig", &file.to_string_lossy()]);
     let output = tokio::task::spawn_blocking(move || command.output()).await??;
@@ -48,17 +48,17 @@ async fn an_expired_client_certificate_is_named_with_the_moment() -> Result<()> 
 
 #[tokio::test]
 async fn a_token_that_has_expired_or_is_nobodys_is_named_as_such() -> Result<()> {
-    let scene = Scene::set("tokens").await?;
-    let file = scene.folder.join("kubeconfig");
+    let tenant = TestTenant::start("tokens").await?;
+    let file = tenant.folder.join("kubeconfig");
     let part = |value: serde_json::Value| URL_SAFE_NO_PAD.encode(value.to_string());
     let claims = json!({ "iss": "https://kubernetes.default.svc", "exp": 1_767_225_600,
         "aud": ["https://kubernetes.default.svc"], "sub": "system:serviceaccount:default:default" });
     let token = format!("{}.{}.{}", part(json!({ "alg": "ES256", "kid": "x" })), part(claims), "c2ln");
-    scene.plane.kubeconfig_as(&file, &json!({ "token": token }))?;
+    tenant.plane.kubeconfig_as(&file, &json!({ "token": token }))?;
     let said = refused(&file).await?;
     let expected = "(401): the token of the kubeconfig expired at 2026-01-01T00:00:00Z; log in again";
     assert!(said.contains(expected) && !said.contains(&token), "{said}");
-    scene.plane.kubeconfig_as(&file, &json!({ "token": "of-nobody" }))?;
+    tenant.plane.kubeconfig_as(&file, &json!({ "token": "of-nobody" }))?;
     let said = refused(&file).await?;
     assert!(
         said.contains(
@@ -69,16 +69,16 @@ async fn a_token_that_has_expired_or_is_nobodys_is_named_as_such() -> Result<()>
     // A program that gives what the server does not take.
     let gives = json!({ "apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": { "token": "of-nobody" } });
     let plugin = json!({ "exec": { "apiVersion": "client.authentication.k8s.io/v1", "command": "echo", "args": [gives.to_string()], "interactiveMode": "Never" } });
-    scene.plane.kubeconfig_as(&file, &plugin)?;
+    tenant.plane.kubeconfig_as(&file, &plugin)?;
     let said = refused(&file).await?;
     assert!(
         said.contains("(401): they are wrong or have expired; log in again with echo, which provided them"),
         "{said}"
     );
     // Another cluster's authority: the server is not who it should be.
-    scene.plane.kubeconfig_as(&file, &json!({ "token": "of-nobody" }))?;
+    tenant.plane.kubeconfig_as(&file, &json!({ "token": "of-nobody" }))?;
     let text = std::fs::read_to_string(&file)?;
-    let other = scene.folder.join("other.pem");
+    let other = tenant.folder.join("other.pem");
     let made = Command::new("openssl")
         .args([
             "req",

@@ -5,13 +5,16 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use acceptance::TEST_TIMEOUT;
 use acceptance::control_plane::free_ports;
-use acceptance::crd::Crd;
+use acceptance::crd::CrdBuilder;
+use acceptance::expectation::says;
 use acceptance::objects::{deployment, job, owned_by, playing};
 use acceptance::places;
-use acceptance::process::Process;
-use acceptance::scene::{Scene, TEST_TIMEOUT};
-use acceptance::wish::says;
+use acceptance::policies::TenantPolicies as _;
+use acceptance::process::LoggedProcess;
+use acceptance::rollcall::TenantRollcall as _;
+use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
@@ -44,13 +47,13 @@ fn recommended(target: &str) -> Result<Value> {
 }
 
 /// A Prometheus with its files in a folder, which scrapes one Rollcall and evaluates the rules that are shipped.
-struct Prometheus {
+struct PrometheusServer {
     address: String,
-    process: Process,
+    process: LoggedProcess,
 }
 
-impl Prometheus {
-    async fn start(folder: &Path, target: &str, every: &str) -> Result<Prometheus> {
+impl PrometheusServer {
+    async fn start(folder: &Path, target: &str, every: &str) -> Result<PrometheusServer> {
         let config = folder.join("prometheus.yaml");
         let settings = json!({
             "global": { "scrape_interval": every, "scrape_timeout": every, "evaluation_interval": "1s" },
@@ -66,8 +69,8 @@ impl Prometheus {
             "--log.level=warn".to_owned(),
         ];
         let log = folder.join("prometheus.log");
-        let process = Process::start("prometheus", Path::new("prometheus"), &args, &[], &log)?;
-        let prometheus = Prometheus { address, process };
+        let process = LoggedProcess::start("prometheus", Path::new("prometheus"), &args, &[], &log)?;
+        let prometheus = PrometheusServer { address, process };
         prometheus.answers("vector(1)").await?;
         Ok(prometheus)
     }
@@ -146,12 +149,12 @@ fn encoded(query: &str) -> String {
 }
 
 /// What a user chose: on the parent's dashboard one parent, on the others nothing.
-struct Chosen([(&'static str, String); 3]);
+struct DashboardChoice([(&'static str, String); 3]);
 
-impl Chosen {
-    fn parent(policy: &str, namespace: &str, name: &str) -> Chosen {
+impl DashboardChoice {
+    fn parent(policy: &str, namespace: &str, name: &str) -> DashboardChoice {
         let of = |variable, value: &str| (variable, value.to_owned());
-        Chosen([of("policy", policy), of("namespace", namespace), of("name", name)])
+        DashboardChoice([of("policy", policy), of("namespace", namespace), of("name", name)])
     }
 
     /// As Grafana would ask.
@@ -172,36 +175,36 @@ pub(crate) const IN_A_FIGHT: [&str; 2] =
     ["rollcall_parent_yielding_info", "rollcall_parent_finalizers_flapping_info"];
 
 /// Two parents, one of them ready and one with a Job that failed.
-async fn story(scene: &Scene) -> Result<()> {
+async fn story(tenant: &TestTenant) -> Result<()> {
     for (name, part) in [("good", None), ("bad", Some("fail"))] {
-        let parent = scene.create(scene.custom("Database", name)).await?;
-        scene.create(owned_by(&parent, deployment(&format!("{name}-web"), 1))).await?;
+        let parent = tenant.create(tenant.custom("Database", name)).await?;
+        tenant.create(owned_by(&parent, deployment(&format!("{name}-web"), 1))).await?;
         let migrate = job(&format!("{name}-migrate"));
         let migrate = part.into_iter().fold(migrate, |job, part| playing(part, job));
-        scene.create(owned_by(&parent, migrate)).await?;
+        tenant.create(owned_by(&parent, migrate)).await?;
     }
-    scene.until("Database/good", says("Ready", "True")).await?;
-    scene.until("Job/bad-migrate", says("Failed", "True")).await?;
+    tenant.until("Database/good", says("Ready", "True")).await?;
+    tenant.until("Job/bad-migrate", says("Failed", "True")).await?;
     Ok(())
 }
 
 #[tokio::test]
 async fn every_panel_and_every_rule_has_data_while_a_story_plays() -> Result<()> {
-    let scene = Scene::set("dashboards").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    let spec = json!({ "children": [scene.child("Deployment"), scene.child("Job")], "settle": "100ms" });
-    scene.policy("db", "Database", spec).await?;
-    let history = format!("--history=file://{}", scene.folder.join("history").display());
-    let running = scene.rollcall(&[&history, "--history-flush=500ms"]).await?;
-    let prometheus = Prometheus::start(&scene.folder, running.address(), "1s").await?;
+    let tenant = TestTenant::start("dashboards").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    let spec = json!({ "children": [tenant.child("Deployment"), tenant.child("Job")], "settle": "100ms" });
+    tenant.policy("db", "Database", spec).await?;
+    let history = format!("--history=file://{}", tenant.folder.join("history").display());
+    let running = tenant.rollcall(&[&history, "--history-flush=500ms"]).await?;
+    let prometheus = PrometheusServer::start(&tenant.folder, running.address(), "1s").await?;
     // What happens from then on is seen as a change.
     prometheus.answers("rollcall_build_info").await?;
-    story(&scene).await?;
+    story(&tenant).await?;
     let end = Instant::now() + 2 * TEST_TIMEOUT;
     let failed = "max by (name, verdict, reason) (rollcall_parent_not_ready_info{verdict=\"Failed\"})";
     prometheus.until(failed, end).await?;
 
-    let chosen = Chosen::parent(&scene.policy_name("db"), &scene.name, "bad");
+    let chosen = DashboardChoice::parent(&tenant.policy_name("db"), &tenant.name, "bad");
     let mut missing = Vec::new();
     for name in BOARDS {
         let board = board(name)?;
@@ -225,7 +228,7 @@ async fn every_panel_and_every_rule_has_data_while_a_story_plays() -> Result<()>
     }
     assert!(missing.is_empty(), "{}", missing.join("\n"));
     rules_work(&prometheus, end).await?;
-    truth(&prometheus, &chosen, &scene.name).await
+    truth(&prometheus, &chosen, &tenant.name).await
 }
 
 /// Panels that the demo leaves empty: it keeps no history.
@@ -236,17 +239,17 @@ async fn every_panel_has_data_while_the_demo_plays() -> Result<()> {
     let folder = places::run_folder()?.join("dashboards-demo");
     fs::create_dir_all(&folder)?;
     let address = format!("127.0.0.1:{}", free_ports(1)?[0]);
-    let prometheus = Prometheus::start(&folder, &address, "200ms").await?;
+    let prometheus = PrometheusServer::start(&folder, &address, "200ms").await?;
     // With pauses for readers: what is shown for less than a scrape is on no dashboard.
     let args = ["demo", "--speed=4", "--listen", &address].map(str::to_owned);
-    let demo = Process::start("demo", &places::rollcall()?, &args, &[], &folder.join("demo.log"))?;
+    let demo = LoggedProcess::start("demo", &places::rollcall()?, &args, &[], &folder.join("demo.log"))?;
     let over = async {
         while !demo.output().contains("expectations held") {
             sleep(Duration::from_millis(100)).await;
         }
     };
     timeout(2 * TEST_TIMEOUT, over).await.map_err(|_| anyhow!("it does not end\n{}", demo.tail(20)))?;
-    let chosen = Chosen::parent("shops", "default", "books");
+    let chosen = DashboardChoice::parent("shops", "default", "books");
     let mut missing = Vec::new();
     for name in BOARDS {
         let board = board(name)?;
@@ -270,7 +273,7 @@ async fn every_panel_has_data_while_the_demo_plays() -> Result<()> {
 }
 
 /// Every rule was evaluated without an error, every recorded series and every metric that an alert rests on is there.
-async fn rules_work(prometheus: &Prometheus, end: Instant) -> Result<()> {
+async fn rules_work(prometheus: &PrometheusServer, end: Instant) -> Result<()> {
     let rules = loop {
         let data = prometheus.get("rules").await?;
         let rules: Vec<Value> =
@@ -297,7 +300,7 @@ async fn rules_work(prometheus: &Prometheus, end: Instant) -> Result<()> {
 }
 
 /// What the first panels say is what the story was.
-async fn truth(prometheus: &Prometheus, chosen: &Chosen, namespace: &str) -> Result<()> {
+async fn truth(prometheus: &PrometheusServer, chosen: &DashboardChoice, namespace: &str) -> Result<()> {
     let expr = async |board_name: &str, title: &str| {
         let board = board(board_name)?;
         let panel = panels(&board).find(|panel| panel["title"] == title).context("a panel")?;

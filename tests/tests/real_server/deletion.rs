@@ -1,7 +1,7 @@
 //! The deletion of a parent: what it says it waits for, that it is stuck beyond its limit, and how it is released.
 
+use acceptance::expectation::{because, gone, mentions, says};
 use acceptance::objects::{deployment, owned_by};
-use acceptance::wish::{because, gone, mentions, says};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
@@ -12,13 +12,13 @@ use super::stuck::{hold, limited};
 #[tokio::test]
 async fn a_parent_held_in_deletion_says_by_whom_is_stuck_beyond_its_limit_and_goes_when_released()
 -> Result<()> {
-    let (scene, running, _db) = limited("parentheld", &["Deployment"]).await?;
-    hold(&scene, "Database/db", "backup-controller", "backup.example.com/hold").await?;
-    hold(&scene, "Database/db", "shop-operator", "kopf.zalando.org/KopfFinalizerMarker").await?;
-    let object = format!("database.{}/db", scene.group);
-    let (code, out, _) = run(&scene, &["wait", &object, "--for=delete", "--timeout=1s"]).await?;
+    let (tenant, running, _db) = limited("parentheld", &["Deployment"]).await?;
+    hold(&tenant, "Database/db", "backup-controller", "backup.example.com/hold").await?;
+    hold(&tenant, "Database/db", "shop-operator", "kopf.zalando.org/KopfFinalizerMarker").await?;
+    let object = format!("database.{}/db", tenant.group);
+    let (code, out, _) = run(&tenant, &["wait", &object, "--for=delete", "--timeout=1s"]).await?;
     ensure!(code == 124 && out.contains("its deletion was not requested yet"), "{out}");
-    scene.delete("Database/db").await?;
+    tenant.delete("Database/db").await?;
     let stuck = says("Ready", "False").and(because("Ready", "DeletionStuck")).and(says("Stalled", "True"));
     let both = stuck
         .and(mentions(
@@ -26,7 +26,7 @@ async fn a_parent_held_in_deletion_says_by_whom_is_stuck_beyond_its_limit_and_go
             "being deleted: finalizers backup.example.com/hold (set by backup-controller)",
         ))
         .and(mentions("Ready", "kopf.zalando.org/KopfFinalizerMarker (likely a Kopf operator)"));
-    let parent = scene.until("Database/db", both).await?;
+    let parent = tenant.until("Database/db", both).await?;
     let since = parent["metadata"]["deletionTimestamp"].as_str().context("not being deleted")?;
     let terminating = "rollcall_parent_terminating_since_timestamp_seconds";
     running.until_metric(terminating, &["name=\"db\""], |at| at > 1e9).await?;
@@ -34,37 +34,37 @@ async fn a_parent_held_in_deletion_says_by_whom_is_stuck_beyond_its_limit_and_go
     running.until_metric("rollcall_parent_not_ready_info", &stuck, |one| one > 0.0).await?;
     // Each is released by the command that is printed beside it; what is said follows.
     for finalizer in ["backup.example.com/hold", "kopf.zalando.org/KopfFinalizerMarker"] {
-        let (_, out, err) = run(&scene, &["explain", &object, "-o", "json"]).await?;
+        let (_, out, err) = run(&tenant, &["explain", &object, "-o", "json"]).await?;
         let told: Value = serde_json::from_str(&out).with_context(|| format!("{out}{err}"))?;
         let holder = &told[0]["causes"][0]["holders"][0];
         ensure!(told[0]["verdict"] == "Stuck" && holder["finalizer"] == finalizer, "{told:#}");
         ensure!(holder["since"] == since && holder["lastWrite"].is_string(), "{holder:#}");
         ensure!(holder["signs"]["state"] == "Ownerless", "nothing of that name runs here: {holder:#}");
-        shell(&scene, holder["release"].as_str().context("no command")?)?;
+        shell(&tenant, holder["release"].as_str().context("no command")?)?;
         if finalizer.starts_with("backup") {
             let rest = mentions("Ready", "being deleted: finalizer kopf.zalando.org/KopfFinalizerMarker");
-            scene.until("Database/db", rest).await?;
+            tenant.until("Database/db", rest).await?;
         }
     }
-    scene.until("Database/db", gone()).await?;
-    let (code, out, err) = run(&scene, &["wait", &object, "--for=delete", "--timeout=10s"]).await?;
+    tenant.until("Database/db", gone()).await?;
+    let (code, out, err) = run(&tenant, &["wait", &object, "--for=delete", "--timeout=10s"]).await?;
     ensure!(code == 0 && out.ends_with(": deleted\n"), "{out}{err}");
     Ok(())
 }
 
 #[tokio::test]
 async fn a_condition_is_waited_for_as_kubectl_waits_for_it() -> Result<()> {
-    let (scene, _running, db) = limited("waitfor", &["Deployment"]).await?;
-    scene.create(owned_by(&db, deployment("web", 1))).await?;
-    scene.until("Database/db", says("Ready", "True")).await?;
-    let object = format!("database.{}/db", scene.group);
+    let (tenant, _running, db) = limited("waitfor", &["Deployment"]).await?;
+    tenant.create(owned_by(&db, deployment("web", 1))).await?;
+    tenant.until("Database/db", says("Ready", "True")).await?;
+    let object = format!("database.{}/db", tenant.group);
     for (goal, holds) in
         [("condition=Ready=Unknown", false), ("condition=ready=TRUE", true), ("condition=Ready", true)]
     {
         let goal = format!("--for={goal}");
-        let kubectl = ["wait", &object, &goal, "--timeout=3s", "-n", &scene.name];
-        let by_kubectl = scene.plane.kubectl(&kubectl).is_ok();
-        let (code, out, err) = run(&scene, &["wait", &object, &goal, "--timeout=3s"]).await?;
+        let kubectl = ["wait", &object, &goal, "--timeout=3s", "-n", &tenant.name];
+        let by_kubectl = tenant.plane.kubectl(&kubectl).is_ok();
+        let (code, out, err) = run(&tenant, &["wait", &object, &goal, "--timeout=3s"]).await?;
         let same = (code == 0) == holds && by_kubectl == holds;
         ensure!(same, "{goal}: kubectl {by_kubectl}, {code} {out}{err}");
     }
@@ -73,12 +73,12 @@ async fn a_condition_is_waited_for_as_kubectl_waits_for_it() -> Result<()> {
 
 #[tokio::test]
 async fn the_finalizers_of_a_cluster_are_counted_with_who_sets_them_and_who_waits() -> Result<()> {
-    let (scene, _running, _db) = limited("inventory", &["Deployment"]).await?;
-    let finalizer = format!("{}.example.com/guard", scene.name);
-    hold(&scene, "Database/db", "guard-controller", &finalizer).await?;
-    scene.delete("Database/db").await?;
-    scene.until("Database/db", mentions("Ready", "(set by guard-controller)")).await?;
-    let (code, out, err) = run(&scene, &["doctor", "--finalizers", "-o", "json"]).await?;
+    let (tenant, _running, _db) = limited("inventory", &["Deployment"]).await?;
+    let finalizer = format!("{}.example.com/guard", tenant.name);
+    hold(&tenant, "Database/db", "guard-controller", &finalizer).await?;
+    tenant.delete("Database/db").await?;
+    tenant.until("Database/db", mentions("Ready", "(set by guard-controller)")).await?;
+    let (code, out, err) = run(&tenant, &["doctor", "--finalizers", "-o", "json"]).await?;
     ensure!(code == 1, "an object waits for nobody: {err}");
     let all: Vec<Value> = serde_json::from_str(&out).with_context(|| format!("{out}{err}"))?;
     let entry = all.iter().find(|entry| entry["finalizer"] == *finalizer).context("not counted")?;
@@ -86,8 +86,8 @@ async fn the_finalizers_of_a_cluster_are_counted_with_who_sets_them_and_who_wait
     ensure!(entry["setBy"] == json!(["guard-controller"]), "{entry:#}");
     ensure!(entry["holder"]["state"] == "Ownerless", "{entry:#}");
     let waiter = &entry["waiters"][0];
-    ensure!(waiter["object"] == format!("Database {}/db", scene.name), "{waiter:#}");
-    shell(&scene, waiter["release"].as_str().context("no command")?)?;
-    scene.until("Database/db", gone()).await?;
+    ensure!(waiter["object"] == format!("Database {}/db", tenant.name), "{waiter:#}");
+    shell(&tenant, waiter["release"].as_str().context("no command")?)?;
+    tenant.until("Database/db", gone()).await?;
     Ok(())
 }

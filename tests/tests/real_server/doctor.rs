@@ -4,12 +4,15 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use acceptance::control_plane::{ControlPlane, Parts};
-use acceptance::crd::Crd;
-use acceptance::kopf::Kopf;
+use acceptance::TEST_TIMEOUT;
+use acceptance::control_plane::{ClusterParts, ControlPlane};
+use acceptance::crd::CrdBuilder;
+use acceptance::expectation::{StateExpectation, says};
+use acceptance::kopf::{KopfVersion, TenantKopf as _};
 use acceptance::objects::{deployment, job, owned_by};
-use acceptance::scene::{Scene, TEST_TIMEOUT};
-use acceptance::wish::{Wish, says};
+use acceptance::policies::TenantPolicies as _;
+use acceptance::rights::TenantRights as _;
+use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result};
 use http::Method;
 use serde_json::{Value, json};
@@ -20,10 +23,14 @@ use super::live::run;
 /// A finding that has to be there: check, severity, part of its object, part of its evidence.
 pub(super) type Expected<'e> = (&'e str, &'e str, &'e str, &'e str);
 
-pub(super) async fn findings(scene: &Scene, policies: &[Value], more: &[&str]) -> Result<(i32, Vec<Value>)> {
-    let file = scene.policies_file(policies)?.display().to_string();
+pub(super) async fn findings(
+    tenant: &TestTenant,
+    policies: &[Value],
+    more: &[&str],
+) -> Result<(i32, Vec<Value>)> {
+    let file = tenant.policies_file(policies)?.display().to_string();
     let args = [&["doctor", "-o", "json", "-f", &file], more].concat();
-    let (code, out, err) = run(scene, &args).await?;
+    let (code, out, err) = run(tenant, &args).await?;
     let found: Value = serde_json::from_str(&out).with_context(|| format!("{out}{err}"))?;
     Ok((code, found.as_array().cloned().unwrap_or_default()))
 }
@@ -44,55 +51,55 @@ pub(super) fn find<'f>(
 }
 
 /// Kinds in shapes that hurt, each with a policy that would write.
-async fn shapes(scene: &Scene) -> Result<Vec<Value>> {
+async fn shapes(tenant: &TestTenant) -> Result<Vec<Value>> {
     let shapes = [
-        Crd::new("Listed"),
-        Crd::new("Atomic").atomic(),
-        Crd::new("Pruned").pruning(),
-        Crd::new("Flat").without_status_subresource(),
-        Crd::new("Shapeless").shapeless(),
-        Crd::new("ClusterWide"),
+        CrdBuilder::new("Listed"),
+        CrdBuilder::new("Atomic").atomic(),
+        CrdBuilder::new("Pruned").pruning(),
+        CrdBuilder::new("Flat").without_status_subresource(),
+        CrdBuilder::new("Shapeless").shapeless(),
+        CrdBuilder::new("ClusterWide"),
     ];
     for crd in &shapes {
-        scene.crd(crd).await?;
+        tenant.crd(crd).await?;
     }
     let kinds = ["Listed", "Atomic", "Pruned", "Flat", "Shapeless", "ClusterWide"];
-    let policy = |kind: &&str| scene.policy_manifest(&kind.to_lowercase(), kind, json!({}));
+    let policy = |kind: &&str| tenant.policy_manifest(&kind.to_lowercase(), kind, json!({}));
     Ok(kinds.iter().map(policy).collect())
 }
 
 /// Objects that are too large, stale, overwritten, left behind, or hang.
-async fn troubles(scene: &Scene) -> Result<()> {
-    let mut large = scene.custom("Listed", "large");
+async fn troubles(tenant: &TestTenant) -> Result<()> {
+    let mut large = tenant.custom("Listed", "large");
     large["metadata"]["annotations"] =
         json!({ "kopf.zalando.org/last-handled-configuration": "x".repeat(240_000) });
-    scene.create(large).await?;
-    let mut heavy = scene.custom("Listed", "heavy");
+    tenant.create(large).await?;
+    let mut heavy = tenant.custom("Listed", "heavy");
     heavy["spec"]["notes"] = json!("x".repeat(1_300_000));
-    scene.create(heavy).await?;
-    scene.create(scene.custom("Shapeless", "odd")).await?;
+    tenant.create(heavy).await?;
+    tenant.create(tenant.custom("Shapeless", "odd")).await?;
     let odd = json!({ "observedGeneration": "1", "kopf": { "progress": { "create_fn": { "retries": 3 } } } });
-    scene.change_status("Shapeless/odd", odd).await?;
-    scene.create(scene.custom("Listed", "taken")).await?;
+    tenant.change_status("Shapeless/odd", odd).await?;
+    tenant.create(tenant.custom("Listed", "taken")).await?;
     let taken = json!({ "type": "Ready", "status": "True", "reason": "Created" });
-    scene.change_status("Listed/taken", json!({ "conditions": [taken] })).await?;
+    tenant.change_status("Listed/taken", json!({ "conditions": [taken] })).await?;
     let mut argo = deployment("argocd-server", 0);
     argo["spec"]["template"]["spec"]["containers"][0]["image"] = json!("quay.io/argoproj/argocd:v3.1.2");
-    scene.create(argo).await?;
+    tenant.create(argo).await?;
     let mut hook = job("hook");
     hook["metadata"]["annotations"] = json!({ "argocd.argoproj.io/hook": "PreSync" });
     hook["metadata"]["finalizers"] = json!(["argocd.argoproj.io/hook-finalizer"]);
-    scene.create(hook).await?;
-    scene.until("Job/hook", says("Complete", "True")).await?;
-    scene.delete("Job/hook").await
+    tenant.create(hook).await?;
+    tenant.until("Job/hook", says("Complete", "True")).await?;
+    tenant.delete("Job/hook").await
 }
 
 #[tokio::test]
 async fn what_would_hurt_is_found_with_evidence() -> Result<()> {
-    let scene = Scene::set("doctor").await?;
-    let policies = shapes(&scene).await?;
-    troubles(&scene).await?;
-    let (code, found) = findings(&scene, &policies, &[]).await?;
+    let tenant = TestTenant::start("doctor").await?;
+    let policies = shapes(&tenant).await?;
+    troubles(&tenant).await?;
+    let (code, found) = findings(&tenant, &policies, &[]).await?;
     assert_eq!(code, 1);
     let expected: [Expected<'_>; 14] = [
         ("crd", "warning", "listeds.", "no default"),
@@ -113,39 +120,41 @@ async fn what_would_hurt_is_found_with_evidence() -> Result<()> {
     for expected in &expected {
         assert!(find(&found, expected).is_some(), "{expected:?} is not in {found:#?}");
     }
-    assert!(scene.get("Job/hook").await.is_ok(), "it looks, and changes nothing");
+    assert!(tenant.get("Job/hook").await.is_ok(), "it looks, and changes nothing");
     Ok(())
 }
 
 /// On a cluster without a garbage collector: with one, what is told here would already be gone.
 #[tokio::test]
 async fn what_a_garbage_collector_or_argo_cd_would_delete_is_foretold() -> Result<()> {
-    let plane = Arc::new(ControlPlane::start(Parts::Storage).await?);
-    let (scene, other) =
-        (Scene::set_on(plane.clone(), "owners").await?, Scene::set_on(plane, "elsewhere").await?);
-    scene.crd(&Crd::new("Database")).await?;
-    let here = || async { scene.create(labelled(scene.custom("Database", "here"))).await };
+    let plane = Arc::new(ControlPlane::start(ClusterParts::Storage).await?);
+    let (tenant, other) = (
+        TestTenant::start_on(plane.clone(), "owners").await?,
+        TestTenant::start_on(plane, "elsewhere").await?,
+    );
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    let here = || async { tenant.create(labelled(tenant.custom("Database", "here"))).await };
     let db = here().await?;
-    let mut far = scene.custom("Database", "far");
+    let mut far = tenant.custom("Database", "far");
     far["metadata"]["namespace"] = json!(other.name);
-    let far = scene.admin.create(&far).await?;
-    scene.create(owned_by(&far, deployment("across", 1))).await?;
-    scene.create(owned_by(&db, deployment("before", 1))).await?;
-    scene.delete("Database/here").await?;
+    let far = tenant.admin.create(&far).await?;
+    tenant.create(owned_by(&far, deployment("across", 1))).await?;
+    tenant.create(owned_by(&db, deployment("before", 1))).await?;
+    tenant.delete("Database/here").await?;
     let db = here().await?;
-    scene.create(owned_by(&db, deployment("well", 1))).await?;
+    tenant.create(owned_by(&db, deployment("well", 1))).await?;
     let mut none = db.clone();
     (none["metadata"]["name"], none["metadata"]["uid"]) = (json!("none"), json!("0-0-0-0"));
-    scene.create(owned_by(&none, deployment("dangling", 1))).await?;
+    tenant.create(owned_by(&none, deployment("dangling", 1))).await?;
     let mut copy = labelled(deployment("copy", 1));
-    copy["metadata"]["namespace"] = json!(scene.name);
-    let path = format!("/apis/apps/v1/namespaces/{}/deployments?fieldManager=kopf", scene.name);
-    scene.admin.send(Method::POST, &path, "application/json", serde_json::to_vec(&copy)?).await?;
+    copy["metadata"]["namespace"] = json!(tenant.name);
+    let path = format!("/apis/apps/v1/namespaces/{}/deployments?fieldManager=kopf", tenant.name);
+    tenant.admin.send(Method::POST, &path, "application/json", serde_json::to_vec(&copy)?).await?;
 
-    let file = scene.policies_file(&[scene.policy_manifest("db", "Database", json!({}))])?;
+    let file = tenant.policies_file(&[tenant.policy_manifest("db", "Database", json!({}))])?;
     let mut command = Command::new(acceptance::places::rollcall()?);
     command.args(["doctor", "-o", "json", "-f", &file.to_string_lossy()]);
-    command.args(["--kubeconfig", &scene.plane.kubeconfig().to_string_lossy()]);
+    command.args(["--kubeconfig", &tenant.plane.kubeconfig().to_string_lossy()]);
     let output = tokio::task::spawn_blocking(move || command.output()).await??;
     let found: Vec<Value> = serde_json::from_slice(&output.stdout)?;
     assert_eq!(output.status.code(), Some(1));
@@ -172,43 +181,43 @@ fn labelled(mut object: Value) -> Value {
 
 #[tokio::test]
 async fn an_entry_that_nobody_keeps_is_found_and_the_printed_patch_takes_it_off() -> Result<()> {
-    let scene = Scene::set("doctor-orphan").await?;
-    scene.crd(&Crd::new("Listed")).await?;
-    scene.crd(&Crd::new("Other")).await?;
-    scene.create(scene.custom("Listed", "left")).await?;
+    let tenant = TestTenant::start("doctor-orphan").await?;
+    tenant.crd(&CrdBuilder::new("Listed")).await?;
+    tenant.crd(&CrdBuilder::new("Other")).await?;
+    tenant.create(tenant.custom("Listed", "left")).await?;
     let entry = json!({ "type": "Ready", "status": "True", "reason": "AllChildrenReady", "message": "",
         "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1 });
     let status = json!({ "status": { "conditions": [entry] } });
-    let left = scene.address("Listed/left")?;
-    scene.admin.merge(&left, "/status?fieldManager=rollcall", &status).await?;
-    let other = [scene.policy_manifest("other", "Other", json!({}))];
+    let left = tenant.address("Listed/left")?;
+    tenant.admin.merge(&left, "/status?fieldManager=rollcall", &status).await?;
+    let other = [tenant.policy_manifest("other", "Other", json!({}))];
     let orphan: Expected<'_> = ("orphaned-entry", "warning", "left", "Ready");
-    let (_, found) = findings(&scene, &other, &[]).await?;
+    let (_, found) = findings(&tenant, &other, &[]).await?;
     let patch = find(&found, &orphan).with_context(|| format!("{found:#?}"))?["patch"].clone();
-    shell(&scene, patch.as_str().context("no patch")?)?;
-    let clean = Wish::new("without the list", |left| left["status"] == json!({}));
-    scene.until("Listed/left", clean).await?;
-    let (_, found) = findings(&scene, &other, &[]).await?;
+    shell(&tenant, patch.as_str().context("no patch")?)?;
+    let clean = StateExpectation::new("without the list", |left| left["status"] == json!({}));
+    tenant.until("Listed/left", clean).await?;
+    let (_, found) = findings(&tenant, &other, &[]).await?;
     assert_eq!(find(&found, &orphan), None);
-    let file = scene.policies_file(&other)?.display().to_string();
-    let (_, script, _) = run(&scene, &["doctor", "-f", &file, "--fix"]).await?;
+    let file = tenant.policies_file(&other)?.display().to_string();
+    let (_, script, _) = run(&tenant, &["doctor", "-f", &file, "--fix"]).await?;
     assert!(script.contains("kubectl patch crd others."), "the defaults as a patch: {script}");
     Ok(())
 }
 
 #[tokio::test]
 async fn rights_that_the_service_lacks_are_found_and_are_gone_once_granted() -> Result<()> {
-    let scene = Scene::set("doctor-rights").await?;
-    scene.crd(&Crd::new("Listed")).await?;
+    let tenant = TestTenant::start("doctor-rights").await?;
+    tenant.crd(&CrdBuilder::new("Listed")).await?;
     let policy =
-        scene.policy_manifest("listed", "Listed", json!({ "children": [scene.child("Deployment")] }));
-    let account = format!("{}/rollcall", scene.name);
+        tenant.policy_manifest("listed", "Listed", json!({ "children": [tenant.child("Deployment")] }));
+    let account = format!("{}/rollcall", tenant.name);
     let more = ["--service-account", &account];
-    let (code, found) = findings(&scene, std::slice::from_ref(&policy), &more).await?;
+    let (code, found) = findings(&tenant, std::slice::from_ref(&policy), &more).await?;
     let lacking: Expected<'_> = ("rights", "error", "ServiceAccount", "may not patch listeds/status");
     assert!(code == 1 && find(&found, &lacking).is_some(), "{found:#?}");
-    scene.grant_for(std::slice::from_ref(&policy))?;
-    let (code, found) = findings(&scene, std::slice::from_ref(&policy), &more).await?;
+    tenant.grant_for(std::slice::from_ref(&policy))?;
+    let (code, found) = findings(&tenant, std::slice::from_ref(&policy), &more).await?;
     assert_eq!(find(&found, &lacking), None);
     assert_eq!(code, 0, "warnings are not serious: {found:#?}");
     Ok(())
@@ -230,31 +239,35 @@ def delete(**_):
 
 #[tokio::test]
 async fn an_operator_in_kopf_before_1_44_is_told_from_a_current_one_by_what_it_leaves() -> Result<()> {
-    let scene = Scene::set("doctor-kopf").await?;
+    let tenant = TestTenant::start("doctor-kopf").await?;
     let mut operators = Vec::new();
     // The third is as old as the first, and what it keeps in the status the server drops.
-    for (kind, kopf) in [("Aged", Kopf::Before144), ("Fresh", Kopf::Current), ("Pruned", Kopf::Before144)] {
-        let crd = Crd::new(kind);
-        scene.crd(&if kind == "Pruned" { crd.pruning() } else { crd.shapeless() }).await?;
+    for (kind, kopf) in [
+        ("Aged", KopfVersion::Before144),
+        ("Fresh", KopfVersion::Current),
+        ("Pruned", KopfVersion::Before144),
+    ] {
+        let crd = CrdBuilder::new(kind);
+        tenant.crd(&if kind == "Pruned" { crd.pruning() } else { crd.shapeless() }).await?;
         let script = OPERATOR.replace("KIND", &kind.to_lowercase());
-        let operator = scene.script(kind, kopf, &script, &[])?;
-        scene.create(scene.custom(kind, "one")).await?;
+        let operator = tenant.script(kind, kopf, &script, &[])?;
+        tenant.create(tenant.custom(kind, "one")).await?;
         operators.push(operator);
     }
     let handled = || {
-        Wish::new("handled", |object| {
+        StateExpectation::new("handled", |object| {
             let annotations = &object["metadata"]["annotations"];
             annotations["kopf.zalando.org/last-handled-configuration"].is_string()
         })
     };
     let kinds = ["Aged", "Fresh", "Pruned"];
     for kind in kinds {
-        scene.until(&format!("{kind}/one"), handled()).await?;
+        tenant.until(&format!("{kind}/one"), handled()).await?;
     }
     // An Event is posted beside the work, not before it.
-    posted(&scene, "Pruned").await?;
-    let policies = kinds.map(|kind| scene.policy_manifest(&kind.to_lowercase(), kind, json!({})));
-    let (_, found) = findings(&scene, &policies, &[]).await?;
+    posted(&tenant, "Pruned").await?;
+    let policies = kinds.map(|kind| tenant.policy_manifest(&kind.to_lowercase(), kind, json!({})));
+    let (_, found) = findings(&tenant, &policies, &[]).await?;
     let about_kopf: Vec<&Value> = found.iter().filter(|finding| finding["check"] == "kopf").collect();
     assert_eq!(about_kopf.len(), 2, "{about_kopf:#?}");
     let hint: Expected<'_> = ("kopf", "info", "Pruned.", "posts its log as Events");
@@ -266,10 +279,10 @@ async fn an_operator_in_kopf_before_1_44_is_told_from_a_current_one_by_what_it_l
 }
 
 /// Waits until its operator has posted a line of its log.
-async fn posted(scene: &Scene, kind: &str) -> Result<()> {
+async fn posted(tenant: &TestTenant, kind: &str) -> Result<()> {
     let query = format!("fieldSelector=reason%3DLogging%2CinvolvedObject.kind%3D{kind}&limit=1");
     let there = async {
-        while scene.admin.list(&scene.kind("Event"), &scene.name, &query).await?.0.is_empty() {
+        while tenant.admin.list(&tenant.kind("Event"), &tenant.name, &query).await?.0.is_empty() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         anyhow::Ok(())
@@ -294,25 +307,25 @@ def release(**_):
 
 #[tokio::test]
 async fn a_finalizer_that_an_old_list_of_kopf_brought_back_carries_its_name() -> Result<()> {
-    let scene = Scene::set("doctor-back").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    let gate = scene.folder.join("gate");
+    let tenant = TestTenant::start("doctor-back").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    let gate = tenant.folder.join("gate");
     let env = [("GATE", &*gate.to_string_lossy())];
-    let operator = scene.script("old", Kopf::Before144, SLOW, &env)?;
-    let mut db = scene.custom("Database", "db");
+    let operator = tenant.script("old", KopfVersion::Before144, SLOW, &env)?;
+    let mut db = tenant.custom("Database", "db");
     db["metadata"]["finalizers"] = json!(["argocd.argoproj.io/hook-finalizer"]);
-    scene.create(db).await?;
+    tenant.create(db).await?;
     // While it still holds the object as it was, Argo CD lets go of it.
     operator.until_logged("looks", 1).await?;
     let none = json!({ "metadata": { "finalizers": null } });
-    scene.admin.merge(&scene.address("Database/db")?, "?fieldManager=argocd-controller", &none).await?;
+    tenant.admin.merge(&tenant.address("Database/db")?, "?fieldManager=argocd-controller", &none).await?;
     std::fs::write(&gate, "")?;
-    let back = Wish::new("held again", |db| {
+    let back = StateExpectation::new("held again", |db| {
         let held = db["metadata"]["finalizers"].to_string();
         held.contains("argocd") && held.contains("kopf")
     });
     // Its next write may drop it again: what `doctor` goes by is in the object as it is at this moment.
-    let held = scene.until("Database/db", back).await?;
+    let held = tenant.until("Database/db", back).await?;
     let key = "/fieldsV1/f:metadata/f:finalizers/v:\"argocd.argoproj.io~1hook-finalizer\"";
     let entries = held["metadata"]["managedFields"].as_array().context("no managedFields")?;
     let owners: Vec<_> =

@@ -2,34 +2,37 @@
 
 use std::process::Command;
 
-use acceptance::crd::Crd;
-use acceptance::scene::Scene;
+use acceptance::crd::CrdBuilder;
+use acceptance::policies::TenantPolicies as _;
+use acceptance::rights::TenantRights as _;
+use acceptance::rollcall::TenantRollcall as _;
+use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 #[tokio::test]
 async fn what_a_doctor_may_not_read_is_named_and_the_rest_is_told() -> Result<()> {
-    let scene = Scene::set("doctor-partly").await?;
-    scene.crd(&Crd::new("Listed")).await?;
-    scene.crd(&Crd::new("Other")).await?;
-    let mut large = scene.custom("Listed", "large");
+    let tenant = TestTenant::start("doctor-partly").await?;
+    tenant.crd(&CrdBuilder::new("Listed")).await?;
+    tenant.crd(&CrdBuilder::new("Other")).await?;
+    let mut large = tenant.custom("Listed", "large");
     large["metadata"]["annotations"] =
         json!({ "kopf.zalando.org/last-handled-configuration": "x".repeat(240_000) });
-    scene.create(large).await?;
+    tenant.create(large).await?;
     // The rights of a service that was never told of Others, nor of StatefulSets.
-    let narrow = json!({ "children": [scene.child("Deployment")] });
-    scene.grant_for(&[scene.policy_manifest("narrow", "Listed", narrow)])?;
-    let own = scene.kubeconfig(scene.plane.url()).await?;
-    let wide = json!({ "children": [scene.child("Deployment"), scene.child("StatefulSet")] });
+    let narrow = json!({ "children": [tenant.child("Deployment")] });
+    tenant.grant_for(&[tenant.policy_manifest("narrow", "Listed", narrow)])?;
+    let own = tenant.kubeconfig(tenant.plane.url()).await?;
+    let wide = json!({ "children": [tenant.child("Deployment"), tenant.child("StatefulSet")] });
     let policies =
-        [scene.policy_manifest("wide", "Listed", wide), scene.policy_manifest("other", "Other", json!({}))];
-    let file = scene.policies_file(&policies)?;
+        [tenant.policy_manifest("wide", "Listed", wide), tenant.policy_manifest("other", "Other", json!({}))];
+    let file = tenant.policies_file(&policies)?;
     let mut command = Command::new(acceptance::places::rollcall()?);
-    command.args(["doctor", "-o", "json", "-f", &file.to_string_lossy(), "-n", &scene.name]);
+    command.args(["doctor", "-o", "json", "-f", &file.to_string_lossy(), "-n", &tenant.name]);
     command.args(["--kubeconfig", &own.to_string_lossy()]);
     let output = tokio::task::spawn_blocking(move || command.output()).await??;
     let err = String::from_utf8_lossy(&output.stderr);
-    for what in ["StatefulSet.apps".to_owned(), format!("Other.{}", scene.group)] {
+    for what in ["StatefulSet.apps".to_owned(), format!("Other.{}", tenant.group)] {
         assert!(err.contains(&format!("not read: {what}: you may not list it")), "{what}: {err}");
     }
     assert!(!err.contains("not read: Listed") && !err.contains("not read: Deployment"), "{err}");

@@ -1,47 +1,51 @@
 //! Kubernetes Events on parents.
 
-use acceptance::crd::Crd;
-use acceptance::kind::Kind;
+use acceptance::TEST_TIMEOUT;
+use acceptance::crd::CrdBuilder;
+use acceptance::expectation::says;
+use acceptance::kind::ManifestKind;
 use acceptance::objects::{owned_by, uid};
-use acceptance::scene::{Scene, TEST_TIMEOUT};
-use acceptance::wish::says;
+use acceptance::policies::TenantPolicies as _;
+use acceptance::rights::TenantRights as _;
+use acceptance::rollcall::TenantRollcall as _;
+use acceptance::tenant::TestTenant;
 use anyhow::{Result, anyhow};
 use futures::{StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
 /// A parent of this kind, with a child that says by its own condition how it stands.
-async fn parent(scene: &Scene, kind: &str, mode: &str) -> Result<Value> {
-    scene.crd(&Crd::new(kind)).await?;
-    scene.crd(&Crd::new("Part")).await?;
-    let mut parts = scene.child("Part");
-    parts["find"] = json!({ "allowedNamespaces": [scene.name] });
+async fn parent(tenant: &TestTenant, kind: &str, mode: &str) -> Result<Value> {
+    tenant.crd(&CrdBuilder::new(kind)).await?;
+    tenant.crd(&CrdBuilder::new("Part")).await?;
+    let mut parts = tenant.child("Part");
+    parts["find"] = json!({ "allowedNamespaces": [tenant.name] });
     let spec = json!({ "children": [parts], "settle": "100ms", "mode": mode });
-    scene.policy(&kind.to_lowercase(), kind, spec).await?;
-    let parent = scene.create(scene.custom(kind, &scene.name)).await?;
-    scene.create(owned_by(&parent, scene.custom("Part", "one"))).await?;
-    say(scene, "True").await?;
+    tenant.policy(&kind.to_lowercase(), kind, spec).await?;
+    let parent = tenant.create(tenant.custom(kind, &tenant.name)).await?;
+    tenant.create(owned_by(&parent, tenant.custom("Part", "one"))).await?;
+    say(tenant, "True").await?;
     Ok(parent)
 }
 
 /// The child says `Ready=<status>` from now on.
-async fn say(scene: &Scene, status: &str) -> Result<()> {
+async fn say(tenant: &TestTenant, status: &str) -> Result<()> {
     let said = json!({ "conditions": [{ "type": "Ready", "status": status, "reason": "Told", "message": "told so" }] });
-    scene.change_status("Part/one", said).await?;
+    tenant.change_status("Part/one", said).await?;
     Ok(())
 }
 
 /// All Events about an object.
-async fn about(scene: &Scene, namespace: &str, object: &Value) -> Result<Vec<Value>> {
-    let kind = Kind::new("events.k8s.io/v1", "Event");
-    let (mut events, _) = scene.admin.list(&kind, namespace, "").await?;
+async fn about(tenant: &TestTenant, namespace: &str, object: &Value) -> Result<Vec<Value>> {
+    let kind = ManifestKind::new("events.k8s.io/v1", "Event");
+    let (mut events, _) = tenant.admin.list(&kind, namespace, "").await?;
     events.retain(|event| event["regarding"]["uid"] == *uid(object));
     Ok(events)
 }
 
 /// Waits for an Event of this reason of which `enough` holds.
 async fn event(
-    scene: &Scene,
+    tenant: &TestTenant,
     namespace: &str,
     object: &Value,
     reason: &str,
@@ -49,7 +53,7 @@ async fn event(
 ) -> Result<Value> {
     let seen = async {
         loop {
-            for event in about(scene, namespace, object).await? {
+            for event in about(tenant, namespace, object).await? {
                 if event["reason"] == *reason && enough(&event) {
                     return Ok(event);
                 }
@@ -58,41 +62,41 @@ async fn event(
         }
     };
     let end = timeout(TEST_TIMEOUT, seen).await;
-    end.map_err(|_| anyhow!("no such Event of {reason}\n{}", scene.log_tails()))?
+    end.map_err(|_| anyhow!("no such Event of {reason}\n{}", tenant.log_tails()))?
 }
 
 #[tokio::test]
 async fn a_turn_of_a_parent_is_an_event_and_the_same_again_is_a_series() -> Result<()> {
-    let scene = Scene::set("events").await?;
-    let site = parent(&scene, "Site", "write").await?;
-    let running = scene.rollcall(&[]).await?;
-    let place = format!("Site/{}", scene.name);
-    scene.until(&place, says("Ready", "True")).await?;
-    let well = event(&scene, &scene.name, &site, "AllChildrenReady", |_| true).await?;
+    let tenant = TestTenant::start("events").await?;
+    let site = parent(&tenant, "Site", "write").await?;
+    let running = tenant.rollcall(&[]).await?;
+    let place = format!("Site/{}", tenant.name);
+    tenant.until(&place, says("Ready", "True")).await?;
+    let well = event(&tenant, &tenant.name, &site, "AllChildrenReady", |_| true).await?;
     assert_eq!(well["type"], "Normal");
     for _ in 0..3 {
-        say(&scene, "False").await?;
-        scene.until(&place, says("Ready", "False")).await?;
-        say(&scene, "True").await?;
-        scene.until(&place, says("Ready", "True")).await?;
+        say(&tenant, "False").await?;
+        tenant.until(&place, says("Ready", "False")).await?;
+        say(&tenant, "True").await?;
+        tenant.until(&place, says("Ready", "True")).await?;
     }
     let repeated =
-        event(&scene, &scene.name, &site, "ChildrenProgressing", |e| e["series"]["count"] == 3).await?;
-    assert_eq!(repeated["regarding"]["apiVersion"], format!("{}/v1", scene.group));
+        event(&tenant, &tenant.name, &site, "ChildrenProgressing", |e| e["series"]["count"] == 3).await?;
+    assert_eq!(repeated["regarding"]["apiVersion"], format!("{}/v1", tenant.group));
     assert_eq!(repeated["regarding"]["kind"], "Site");
     assert_eq!(repeated["reportingController"], "rollcall.dev/controller");
     let note = repeated["note"].as_str().unwrap_or_default();
     assert!(note.contains("Part one"), "{note}");
-    let all = about(&scene, &scene.name, &site).await?;
+    let all = about(&tenant, &tenant.name, &site).await?;
     let mut reasons: Vec<_> = all.iter().filter_map(|e| e["reason"].as_str()).collect();
     reasons.sort_unstable();
     reasons.dedup();
     assert_eq!(reasons.len(), all.len(), "one Event a reason: {all:#?}");
-    let described = scene.plane.kubectl(&[
+    let described = tenant.plane.kubectl(&[
         "-n",
-        &scene.name,
+        &tenant.name,
         "describe",
-        &format!("sites.{}/{}", scene.group, scene.name),
+        &format!("sites.{}/{}", tenant.group, tenant.name),
     ])?;
     assert!(
         described.contains("ChildrenProgressing") && described.contains("rollcall.dev/controller"),
@@ -109,12 +113,12 @@ async fn a_turn_of_a_parent_is_an_event_and_the_same_again_is_a_series() -> Resu
 /// More than may wait for their turn.
 const CROWD: u32 = 1_200;
 
-/// Waits until every Site of the scene says this.
-async fn all_say(scene: &Scene, reason: &str) -> Result<()> {
-    let kind = scene.kind("Site");
+/// Waits until every Site of the tenant says this.
+async fn all_say(tenant: &TestTenant, reason: &str) -> Result<()> {
+    let kind = tenant.kind("Site");
     let told = async {
         loop {
-            let (sites, _) = scene.admin.list(&kind, &scene.name, "").await?;
+            let (sites, _) = tenant.admin.list(&kind, &tenant.name, "").await?;
             let told = sites.iter().filter(|site| site["status"].to_string().contains(reason));
             if told.count() == CROWD as usize {
                 return anyhow::Ok(());
@@ -122,30 +126,30 @@ async fn all_say(scene: &Scene, reason: &str) -> Result<()> {
             tokio::time::sleep(std::time::Duration::from_secs(1)).await;
         }
     };
-    timeout(2 * TEST_TIMEOUT, told).await.map_err(|_| anyhow!("not all are told\n{}", scene.log_tails()))?
+    timeout(2 * TEST_TIMEOUT, told).await.map_err(|_| anyhow!("not all are told\n{}", tenant.log_tails()))?
 }
 
 #[tokio::test]
 async fn of_more_events_than_may_be_sent_some_are_left_out_and_counted_and_nothing_waits_for_them()
 -> Result<()> {
-    let scene = Scene::set("manyevents").await?;
-    scene.crd(&Crd::new("Site")).await?;
-    scene.crd(&Crd::new("Part")).await?;
+    let tenant = TestTenant::start("manyevents").await?;
+    tenant.crd(&CrdBuilder::new("Site")).await?;
+    tenant.crd(&CrdBuilder::new("Part")).await?;
     // One part of all of them: when it turns, all turn at the same moment.
-    let mut child = scene.child("Part");
+    let mut child = tenant.child("Part");
     child["find"] = json!({ "labels": { "of": "all" } });
-    scene.policy("site", "Site", json!({ "children": [child], "settle": "100ms" })).await?;
-    let mut part = scene.custom("Part", "one");
+    tenant.policy("site", "Site", json!({ "children": [child], "settle": "100ms" })).await?;
+    let mut part = tenant.custom("Part", "one");
     part["metadata"]["labels"] = json!({ "of": "all" });
-    scene.create(part).await?;
-    say(&scene, "True").await?;
-    let make = |at: u32| scene.create(scene.custom("Site", &format!("site-{at}")));
+    tenant.create(part).await?;
+    say(&tenant, "True").await?;
+    let make = |at: u32| tenant.create(tenant.custom("Site", &format!("site-{at}")));
     futures::stream::iter(0..CROWD).map(make).buffer_unordered(16).try_collect::<Vec<_>>().await?;
-    let running = scene.rollcall(&[]).await?;
-    all_say(&scene, "AllChildrenReady").await?;
-    say(&scene, "False").await?;
+    let running = tenant.rollcall(&[]).await?;
+    all_say(&tenant, "AllChildrenReady").await?;
+    say(&tenant, "False").await?;
     running.until_metric("rollcall_events_total", &["outcome=\"limited\""], |n| n >= 1.0).await?;
-    all_say(&scene, "ChildrenProgressing").await?;
+    all_say(&tenant, "ChildrenProgressing").await?;
     let [created, limited] = ["created", "limited"].map(|outcome| format!("outcome=\"{outcome}\""));
     let created = running.metric("rollcall_events_total", &[&created]).await?;
     let limited = running.metric("rollcall_events_total", &[&limited]).await?;
@@ -158,14 +162,14 @@ async fn of_more_events_than_may_be_sent_some_are_left_out_and_counted_and_nothi
 #[tokio::test]
 async fn a_stuck_or_failed_child_is_a_warning_and_a_cluster_scoped_parent_has_its_events_in_default()
 -> Result<()> {
-    let scene = Scene::set("clusterevents").await?;
-    let site = parent(&scene, "ClusterSite", "write").await?;
-    let _running = scene.rollcall(&[]).await?;
-    let place = format!("ClusterSite/{}", scene.name);
-    scene.until(&place, says("Ready", "True")).await?;
+    let tenant = TestTenant::start("clusterevents").await?;
+    let site = parent(&tenant, "ClusterSite", "write").await?;
+    let _running = tenant.rollcall(&[]).await?;
+    let place = format!("ClusterSite/{}", tenant.name);
+    tenant.until(&place, says("Ready", "True")).await?;
     let said = json!({ "conditions": [{ "type": "Stalled", "status": "True", "reason": "Broken", "message": "gave up" }] });
-    scene.change_status("Part/one", said).await?;
-    let failed = event(&scene, "default", &site, "ChildrenFailed", |_| true).await?;
+    tenant.change_status("Part/one", said).await?;
+    let failed = event(&tenant, "default", &site, "ChildrenFailed", |_| true).await?;
     assert_eq!(failed["type"], "Warning");
     assert!(failed["regarding"]["namespace"].is_null(), "{failed:#}");
     assert!(failed["note"].as_str().is_some_and(|note| note.contains("Stalled: Broken")), "{failed:#}");
@@ -174,19 +178,19 @@ async fn a_stuck_or_failed_child_is_a_warning_and_a_cluster_scoped_parent_has_it
 
 #[tokio::test]
 async fn without_the_right_it_is_said_once_and_all_else_goes_on() -> Result<()> {
-    let scene = Scene::set("noevents").await?;
-    let site = parent(&scene, "Site", "write").await?;
-    scene.grant().await?;
-    super::permissions::revoke(&scene, "events").await?;
-    let running = scene.rollcall_at(scene.plane.url(), &[]).await?;
-    let place = format!("Site/{}", scene.name);
+    let tenant = TestTenant::start("noevents").await?;
+    let site = parent(&tenant, "Site", "write").await?;
+    tenant.grant().await?;
+    super::permissions::revoke(&tenant, "events").await?;
+    let running = tenant.rollcall_at(tenant.plane.url(), &[]).await?;
+    let place = format!("Site/{}", tenant.name);
     for status in ["True", "False", "True", "False"] {
-        say(&scene, status).await?;
-        scene.until(&place, says("Ready", status)).await?;
+        say(&tenant, status).await?;
+        tenant.until(&place, says("Ready", status)).await?;
     }
     running.until_metric("rollcall_events_total", &["outcome=\"forbidden\""], |n| n >= 2.0).await?;
     assert_eq!(running.output().matches("not permitted to create Events").count(), 1);
-    assert!(about(&scene, &scene.name, &site).await?.is_empty());
+    assert!(about(&tenant, &tenant.name, &site).await?.is_empty());
     Ok(())
 }
 
@@ -195,16 +199,16 @@ async fn in_shadow_and_where_nobody_wants_them_there_are_none() -> Result<()> {
     for (word, mode, option) in
         [("shadowevents", "shadow", "--events=true"), ("unwanted", "write", "--events=false")]
     {
-        let scene = Scene::set(word).await?;
-        let site = parent(&scene, "Site", mode).await?;
-        let running = scene.rollcall(&[option]).await?;
-        let policy = format!("policy=\"{}\"", scene.policy_name("site"));
+        let tenant = TestTenant::start(word).await?;
+        let site = parent(&tenant, "Site", mode).await?;
+        let running = tenant.rollcall(&[option]).await?;
+        let policy = format!("policy=\"{}\"", tenant.policy_name("site"));
         for (status, verdict) in [("True", "Ready"), ("False", "Progressing"), ("True", "Ready")] {
-            say(&scene, status).await?;
+            say(&tenant, status).await?;
             let verdict = format!("verdict=\"{verdict}\"");
             running.until_metric("rollcall_parents", &[&policy, &verdict], |n| n >= 1.0).await?;
         }
-        assert!(about(&scene, &scene.name, &site).await?.is_empty(), "{word}");
+        assert!(about(&tenant, &tenant.name, &site).await?.is_empty(), "{word}");
         assert_eq!(running.metric("rollcall_events_total", &[]).await?.to_string(), "0", "{word}");
     }
     Ok(())

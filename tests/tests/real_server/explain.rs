@@ -3,51 +3,53 @@
 use std::process::Command;
 use std::time::Duration;
 
-use acceptance::crd::Crd;
-use acceptance::kind::Address;
+use acceptance::TEST_TIMEOUT;
+use acceptance::crd::CrdBuilder;
+use acceptance::expectation::{StateExpectation, gone, says};
+use acceptance::kind::ObjectAddress;
 use acceptance::objects::{deployment, job, owned_by, playing, stateful_set};
-use acceptance::scene::{Scene, TEST_TIMEOUT};
-use acceptance::wish::{Wish, gone, says};
+use acceptance::policies::TenantPolicies as _;
+use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::live::run;
 
-/// A Database of this scene.
-async fn database(scene: &Scene) -> Result<Value> {
-    scene.crd(&Crd::new("Database")).await?;
-    scene.create(scene.custom("Database", "db")).await
+/// A Database of this tenant.
+async fn database(tenant: &TestTenant) -> Result<Value> {
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    tenant.create(tenant.custom("Database", "db")).await
 }
 
 /// What `explain` says of it, and its exit code.
-async fn explained(scene: &Scene) -> Result<(i32, Value)> {
-    let object = format!("database.{}/db", scene.group);
-    let (code, out, err) = run(scene, &["explain", &object, "-o", "json"]).await?;
+async fn explained(tenant: &TestTenant) -> Result<(i32, Value)> {
+    let object = format!("database.{}/db", tenant.group);
+    let (code, out, err) = run(tenant, &["explain", &object, "-o", "json"]).await?;
     let told: Value = serde_json::from_str(&out).with_context(|| format!("{out}{err}"))?;
     Ok((code, told[0].clone()))
 }
 
 #[tokio::test]
 async fn a_pod_that_no_node_takes_is_explained_in_the_schedulers_own_words() -> Result<()> {
-    let scene = Scene::set("explain-node").await?;
-    let db = database(&scene).await?;
+    let tenant = TestTenant::start("explain-node").await?;
+    let db = database(&tenant).await?;
     let mut web = deployment("web", 1);
     web["spec"]["template"]["spec"]["nodeSelector"] = json!({ "disk": "none-such" });
-    scene.create(owned_by(&db, web)).await?;
-    scene.until_pods("web", 1).await?;
-    let (pods, _) = scene.admin.list(&scene.kind("Pod"), &scene.name, "labelSelector=app=web").await?;
+    tenant.create(owned_by(&db, web)).await?;
+    tenant.until_pods("web", 1).await?;
+    let (pods, _) = tenant.admin.list(&tenant.kind("Pod"), &tenant.name, "labelSelector=app=web").await?;
     let pod = pods[0]["metadata"]["name"].as_str().context("a pod without a name")?.to_owned();
-    scene.until(&format!("Pod/{pod}"), says("PodScheduled", "False")).await?;
+    tenant.until(&format!("Pod/{pod}"), says("PodScheduled", "False")).await?;
 
-    let (code, told) = explained(&scene).await?;
+    let (code, told) = explained(&tenant).await?;
     let cause = &told["causes"][0];
     assert_eq!((code, &cause["object"]["name"]), (1, &json!("web")), "{told:#}");
     assert_eq!(cause["path"], json!(["Database db", "Deployment web"]));
     let below = cause["owns"][0].to_string();
     assert!(below.contains(&pod) && below.contains("not scheduled") && below.contains("node"), "{below}");
     // Since when, by the field of the object itself that says so.
-    let web = scene.get("Deployment/web").await?;
+    let web = tenant.get("Deployment/web").await?;
     let turned = acceptance::objects::condition(&web, "Available").context("no Available")?;
     assert_eq!(cause["since"], turned["lastTransitionTime"], "{web:#}");
     for part in ["rule", "branch", "changes"] {
@@ -56,8 +58,8 @@ async fn a_pod_that_no_node_takes_is_explained_in_the_schedulers_own_words() -> 
     let fields: Vec<_> =
         cause["values"].as_array().into_iter().flatten().map(|v| v["field"].clone()).collect();
     assert!(fields.contains(&json!("spec.replicas")), "{fields:?}");
-    let object = format!("database.{}/db", scene.group);
-    let (_, out, _) = run(&scene, &["explain", &object]).await?;
+    let object = format!("database.{}/db", tenant.group);
+    let (_, out, _) = run(&tenant, &["explain", &object]).await?;
     let since = format!("since     {} (", cause["since"].as_str().context("no moment")?);
     for part in ["1. Deployment", "not scheduled", "branch", &since, "changes", "kubectl -n"] {
         assert!(out.contains(part), "no {part} in:\n{out}");
@@ -67,16 +69,16 @@ async fn a_pod_that_no_node_takes_is_explained_in_the_schedulers_own_words() -> 
 
 #[tokio::test]
 async fn a_quota_that_is_used_up_is_named() -> Result<()> {
-    let scene = Scene::set("explain-quota").await?;
-    let db = database(&scene).await?;
-    let quota = json!({ "apiVersion": "v1", "kind": "ResourceQuota", "metadata": { "name": "small", "namespace": scene.name },
+    let tenant = TestTenant::start("explain-quota").await?;
+    let db = database(&tenant).await?;
+    let quota = json!({ "apiVersion": "v1", "kind": "ResourceQuota", "metadata": { "name": "small", "namespace": tenant.name },
         "spec": { "hard": { "pods": "0" } } });
-    let quota = scene.admin.create(&quota).await?;
-    let counted = Wish::new("counted", |quota| quota["status"]["hard"]["pods"] == "0");
-    scene.until_at(&Address::of(&quota)?, &counted).await?;
-    scene.create(owned_by(&db, deployment("web", 1))).await?;
-    scene.until("Deployment/web", says("ReplicaFailure", "True")).await?;
-    let (_, told) = explained(&scene).await?;
+    let quota = tenant.admin.create(&quota).await?;
+    let counted = StateExpectation::new("counted", |quota| quota["status"]["hard"]["pods"] == "0");
+    tenant.until_at(&ObjectAddress::of(&quota)?, &counted).await?;
+    tenant.create(owned_by(&db, deployment("web", 1))).await?;
+    tenant.until("Deployment/web", says("ReplicaFailure", "True")).await?;
+    let (_, told) = explained(&tenant).await?;
     let cause = &told["causes"][0];
     assert!(cause["owns"].to_string().contains("exceeded quota: small"), "{told:#}");
     assert!(cause["changes"].to_string().contains("its pods must be created: check for a quota"), "{told:#}");
@@ -86,18 +88,18 @@ async fn a_quota_that_is_used_up_is_named() -> Result<()> {
 
 #[tokio::test]
 async fn so_is_one_of_which_only_events_tell_though_one_pod_is_there() -> Result<()> {
-    let scene = Scene::set("explain-events").await?;
-    let db = database(&scene).await?;
-    let quota = json!({ "apiVersion": "v1", "kind": "ResourceQuota", "metadata": { "name": "small", "namespace": scene.name },
+    let tenant = TestTenant::start("explain-events").await?;
+    let db = database(&tenant).await?;
+    let quota = json!({ "apiVersion": "v1", "kind": "ResourceQuota", "metadata": { "name": "small", "namespace": tenant.name },
         "spec": { "hard": { "pods": "1" } } });
-    let quota = scene.admin.create(&quota).await?;
-    let counted = Wish::new("counted", |quota| quota["status"]["hard"]["pods"] == "1");
-    scene.until_at(&Address::of(&quota)?, &counted).await?;
-    scene.create(owned_by(&db, stateful_set("store", 3))).await?;
+    let quota = tenant.admin.create(&quota).await?;
+    let counted = StateExpectation::new("counted", |quota| quota["status"]["hard"]["pods"] == "1");
+    tenant.until_at(&ObjectAddress::of(&quota)?, &counted).await?;
+    tenant.create(owned_by(&db, stateful_set("store", 3))).await?;
     // What it says in the second of the creation counts for nothing; it says so again.
     let told = async {
         loop {
-            let (_, told) = explained(&scene).await?;
+            let (_, told) = explained(&tenant).await?;
             if told["causes"][0]["owns"].to_string().contains("exceeded quota: small") {
                 return Ok::<_, anyhow::Error>(told);
             }
@@ -115,46 +117,47 @@ async fn so_is_one_of_which_only_events_tell_though_one_pod_is_there() -> Result
 
 #[tokio::test]
 async fn whoever_holds_a_child_is_named_with_a_command_that_lets_go() -> Result<()> {
-    let scene = Scene::set("explain-held").await?;
-    let db = database(&scene).await?;
+    let tenant = TestTenant::start("explain-held").await?;
+    let db = database(&tenant).await?;
     let mut seed = job("seed");
     seed["metadata"]["finalizers"] = json!(["argocd.argoproj.io/hook-finalizer"]);
-    scene.create(owned_by(&db, seed)).await?;
-    scene.until("Job/seed", says("Complete", "True")).await?;
-    scene.delete("Job/seed").await?;
-    let leaving = Wish::new("to be deleted", |job| job["metadata"]["deletionTimestamp"].is_string());
-    scene.until("Job/seed", leaving).await?;
+    tenant.create(owned_by(&db, seed)).await?;
+    tenant.until("Job/seed", says("Complete", "True")).await?;
+    tenant.delete("Job/seed").await?;
+    let leaving =
+        StateExpectation::new("to be deleted", |job| job["metadata"]["deletionTimestamp"].is_string());
+    tenant.until("Job/seed", leaving).await?;
 
-    let (code, told) = explained(&scene).await?;
+    let (code, told) = explained(&tenant).await?;
     let holder = &told["causes"][0]["holders"][0];
     assert_eq!((code, &holder["likely"]), (1, &json!("Argo CD")), "{told:#}");
     assert!(holder["manager"].is_string() && holder["warning"].is_string(), "{holder:#}");
-    assert!(scene.get("Job/seed").await.is_ok(), "it is named, and nothing is done");
+    assert!(tenant.get("Job/seed").await.is_ok(), "it is named, and nothing is done");
     // The command is for people; it has to be one that works.
-    shell(&scene, holder["release"].as_str().context("no command")?)?;
-    scene.until("Job/seed", gone()).await?;
+    shell(&tenant, holder["release"].as_str().context("no command")?)?;
+    tenant.until("Job/seed", gone()).await?;
     Ok(())
 }
 
 #[tokio::test]
 async fn what_is_not_there_or_not_known_is_said() -> Result<()> {
-    let scene = Scene::set("explain-none").await?;
-    database(&scene).await?;
-    let object = format!("database.{}/other", scene.group);
-    let (code, _, err) = run(&scene, &["explain", &object]).await?;
+    let tenant = TestTenant::start("explain-none").await?;
+    database(&tenant).await?;
+    let object = format!("database.{}/other", tenant.group);
+    let (code, _, err) = run(&tenant, &["explain", &object]).await?;
     assert!(code == 2 && err.contains("there is no Database other"), "{code} {err}");
     Ok(())
 }
 
 /// Runs a printed command as its reader would, against this control plane.
-pub(crate) fn shell(scene: &Scene, command: &str) -> Result<()> {
+pub(crate) fn shell(tenant: &TestTenant, command: &str) -> Result<()> {
     let kubectl = acceptance::places::program("kubectl")?;
     let folder = kubectl.parent().context("kubectl is nowhere")?.to_path_buf();
     let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default());
     let output = Command::new("sh")
         .args(["-c", command])
         .env("PATH", path)
-        .env("KUBECONFIG", scene.plane.kubeconfig())
+        .env("KUBECONFIG", tenant.plane.kubeconfig())
         .output()
         .context("failed to run a shell")?;
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -163,18 +166,18 @@ pub(crate) fn shell(scene: &Scene, command: &str) -> Result<()> {
 }
 
 /// What `explain` prints for people.
-async fn page(scene: &Scene, object: &str, more: &[&str]) -> Result<String> {
-    let object = format!("{object}.{}/db", scene.group);
-    let (_, out, err) = run(scene, &[&["explain", &object], more].concat()).await?;
+async fn page(tenant: &TestTenant, object: &str, more: &[&str]) -> Result<String> {
+    let object = format!("{object}.{}/db", tenant.group);
+    let (_, out, err) = run(tenant, &[&["explain", &object], more].concat()).await?;
     eprintln!("{out}{err}");
     Ok(out)
 }
 
 /// The one pod of an app, as `Pod/NAME`.
-async fn pod_of(scene: &Scene, app: &str) -> Result<String> {
-    scene.until_pods(app, 1).await?;
+async fn pod_of(tenant: &TestTenant, app: &str) -> Result<String> {
+    tenant.until_pods(app, 1).await?;
     let (pods, _) =
-        scene.admin.list(&scene.kind("Pod"), &scene.name, &format!("labelSelector=app={app}")).await?;
+        tenant.admin.list(&tenant.kind("Pod"), &tenant.name, &format!("labelSelector=app={app}")).await?;
     Ok(format!("Pod/{}", pods[0]["metadata"]["name"].as_str().context("a pod without a name")?))
 }
 
@@ -186,20 +189,23 @@ fn tells(page: &str, parts: &[&str]) {
 
 #[tokio::test]
 async fn a_crash_loop_and_an_image_that_cannot_be_pulled_are_explained_by_their_containers() -> Result<()> {
-    let scene = Scene::set("explain-pods").await?;
-    let db = database(&scene).await?;
-    scene.create(owned_by(&db, playing("crash", deployment("web", 1)))).await?;
-    scene.create(owned_by(&db, playing("hold", deployment("shop", 1)))).await?;
-    let web = pod_of(&scene, "web").await?;
-    scene
-        .until(&web, Wish::new("crash-looping", |pod| pod["status"].to_string().contains("CrashLoop")))
+    let tenant = TestTenant::start("explain-pods").await?;
+    let db = database(&tenant).await?;
+    tenant.create(owned_by(&db, playing("crash", deployment("web", 1)))).await?;
+    tenant.create(owned_by(&db, playing("hold", deployment("shop", 1)))).await?;
+    let web = pod_of(&tenant, "web").await?;
+    tenant
+        .until(
+            &web,
+            StateExpectation::new("crash-looping", |pod| pod["status"].to_string().contains("CrashLoop")),
+        )
         .await?;
-    let shop = pod_of(&scene, "shop").await?;
-    scene.until(&shop, says("PodScheduled", "True")).await?;
+    let shop = pod_of(&tenant, "shop").await?;
+    tenant.until(&shop, says("PodScheduled", "True")).await?;
     let state = json!({ "waiting": { "reason": "ImagePullBackOff", "message": "Back-off pulling image \"example.com/shop:2\"" } });
     let main = json!([{ "name": "main", "image": "example.com/shop:2", "imageID": "", "ready": false, "restartCount": 0, "state": state }]);
-    scene.change_status(&shop, json!({ "containerStatuses": main })).await?;
-    let told = page(&scene, "database", &[]).await?;
+    tenant.change_status(&shop, json!({ "containerStatuses": main })).await?;
+    let told = page(&tenant, "database", &[]).await?;
     let (web, shop) = (web.trim_start_matches("Pod/"), shop.trim_start_matches("Pod/"));
     tells(
         &told,
@@ -207,10 +213,10 @@ async fn a_crash_loop_and_an_image_that_cannot_be_pulled_are_explained_by_their_
             "container main waits: CrashLoopBackOff",
             "before that it ended with code 1 (Error)",
             &format!("changes   container main of Pod {web} must keep running"),
-            &format!("try       kubectl -n {} logs pod/{web} -c main --previous", scene.name),
+            &format!("try       kubectl -n {} logs pod/{web} -c main --previous", tenant.name),
             "container main waits: ImagePullBackOff: Back-off pulling image \"example.com/shop:2\"",
             "changes   correct the image of container main",
-            &format!("try       kubectl -n {} describe pod {shop}", scene.name),
+            &format!("try       kubectl -n {} describe pod {shop}", tenant.name),
         ],
     );
     Ok(())
@@ -218,18 +224,18 @@ async fn a_crash_loop_and_an_image_that_cannot_be_pulled_are_explained_by_their_
 
 #[tokio::test]
 async fn a_claim_that_waits_is_explained_by_itself_and_by_the_pod_that_wants_it() -> Result<()> {
-    let scene = Scene::set("explain-claim").await?;
-    let db = database(&scene).await?;
+    let tenant = TestTenant::start("explain-claim").await?;
+    let db = database(&tenant).await?;
     let claim = json!({ "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": { "name": "data" },
         "spec": { "accessModes": ["ReadWriteOnce"], "storageClassName": "fast", "resources": { "requests": { "storage": "1Gi" } } } });
-    scene.create(owned_by(&db, claim)).await?;
+    tenant.create(owned_by(&db, claim)).await?;
     let mut web = deployment("web", 1);
     web["spec"]["template"]["spec"]["volumes"] =
         json!([{ "name": "data", "persistentVolumeClaim": { "claimName": "data" } }]);
-    scene.create(owned_by(&db, web)).await?;
-    let pod = pod_of(&scene, "web").await?;
-    scene.until(&pod, says("PodScheduled", "False")).await?;
-    let told = page(&scene, "database", &[]).await?;
+    tenant.create(owned_by(&db, web)).await?;
+    let pod = pod_of(&tenant, "web").await?;
+    tenant.until(&pod, says("PodScheduled", "False")).await?;
+    let told = page(&tenant, "database", &[]).await?;
     let events = ["events", "FailedScheduling Pod web-"];
     tells(
         &told,
@@ -242,13 +248,13 @@ async fn a_claim_that_waits_is_explained_by_itself_and_by_the_pod_that_wants_it(
 
 #[tokio::test]
 async fn a_child_that_says_nothing_and_a_condition_that_belongs_to_another_are_explained() -> Result<()> {
-    let scene = Scene::set("explain-silent").await?;
-    scene.crd(&Crd::new("Part")).await?;
-    let db = database(&scene).await?;
-    scene.create(owned_by(&db, scene.custom("Part", "part"))).await?;
-    let policy = scene.policy_manifest("db", "Database", json!({ "children": [scene.child("Part")] }));
-    let file = scene.policies_file(&[policy])?.display().to_string();
-    let told = page(&scene, "database", &["-f", &file]).await?;
+    let tenant = TestTenant::start("explain-silent").await?;
+    tenant.crd(&CrdBuilder::new("Part")).await?;
+    let db = database(&tenant).await?;
+    tenant.create(owned_by(&db, tenant.custom("Part", "part"))).await?;
+    let policy = tenant.policy_manifest("db", "Database", json!({ "children": [tenant.child("Part")] }));
+    let file = tenant.policies_file(&[policy])?.display().to_string();
+    let told = page(&tenant, "database", &["-f", &file]).await?;
     tells(
         &told,
         &[
@@ -261,8 +267,8 @@ async fn a_child_that_says_nothing_and_a_condition_that_belongs_to_another_are_e
     );
     assert!(!told.contains("written"), "nobody else has its condition: {told}");
     let entry = json!({ "type": "Ready", "status": "True", "reason": "OperatorSays", "message": "all good" });
-    scene.change_status("Database/db", json!({ "conditions": [entry] })).await?;
-    let told = page(&scene, "database", &["-f", &file]).await?;
+    tenant.change_status("Database/db", json!({ "conditions": [entry] })).await?;
+    let told = page(&tenant, "database", &["-f", &file]).await?;
     tells(&told, &["written   no: condition Ready belongs to", "spec.condition.fallback"]);
     Ok(())
 }

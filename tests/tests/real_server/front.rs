@@ -3,20 +3,21 @@
 use std::process::Command;
 
 use acceptance::control_plane::free_ports;
-use acceptance::crd::Crd;
-use acceptance::guide::Sentences;
+use acceptance::crd::CrdBuilder;
+use acceptance::guide::InlineCommands;
 use acceptance::places;
-use acceptance::rollcall::Rollcall;
-use acceptance::scene::Scene;
+use acceptance::policies::TenantPolicies as _;
+use acceptance::rollcall::{RollcallProcess, TenantRollcall as _};
+use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use super::chart::{EVERYTHING, network_policy, of, one, rendered, values, words};
 
-/// A service account of the scene's namespace; `reads` grants it what the base's ClusterRole for readers of metrics has.
-async fn reader(scene: &Scene, name: &str, reads: bool) -> Result<()> {
+/// A service account of the tenant's namespace; `reads` grants it what the base's ClusterRole for readers of metrics has.
+async fn reader(tenant: &TestTenant, name: &str, reads: bool) -> Result<()> {
     let account = json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": name } });
-    scene.create(account).await?;
+    tenant.create(account).await?;
     if !reads {
         return Ok(());
     }
@@ -25,39 +26,39 @@ async fn reader(scene: &Scene, name: &str, reads: bool) -> Result<()> {
         .into_iter()
         .find(|role| role["metadata"]["name"] == "rollcall-metrics-reader");
     let mut role = role.context("the base has no role for readers of metrics")?.clone();
-    // Roles of all scenes of a control plane stand beside each other.
-    let own = format!("{}-{name}", scene.name);
+    // Roles of all tenants of a control plane stand beside each other.
+    let own = format!("{}-{name}", tenant.name);
     role["metadata"] = json!({ "name": own });
-    scene.admin.create(&role).await?;
+    tenant.admin.create(&role).await?;
     let command = "kubectl create clusterrolebinding rollcall-metrics --clusterrole rollcall-metrics-reader --serviceaccount NAMESPACE:NAME";
     let (binding, granted) = (format!("clusterrolebinding {own}"), format!("--clusterrole {own}"));
-    let account = format!("{}:{name}", scene.name);
+    let account = format!("{}:{name}", tenant.name);
     let values = [
         ("clusterrolebinding rollcall-metrics", &*binding),
         ("--clusterrole rollcall-metrics-reader", &*granted),
         ("NAMESPACE:NAME", &*account),
     ];
-    Sentences::of("deploy/README.md")?.type_in(scene, command, &values)?;
+    InlineCommands::of("deploy/README.md")?.type_in(tenant, command, &values)?;
     Ok(())
 }
 
 /// The service with a policy, for everybody, with these options.
-async fn serving(word: &str, options: &[&str]) -> Result<(Scene, Rollcall)> {
-    let scene = Scene::set(word).await?;
-    scene.crd(&Crd::new("Database")).await?;
-    scene.policy("db", "Database", json!({ "children": [scene.child("Deployment")] })).await?;
+async fn serving(word: &str, options: &[&str]) -> Result<(TestTenant, RollcallProcess)> {
+    let tenant = TestTenant::start(word).await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    tenant.policy("db", "Database", json!({ "children": [tenant.child("Deployment")] })).await?;
     let listen = format!("--listen=0.0.0.0:{}", free_ports(1)?[0]);
-    let running = scene.rollcall(&[&[&*listen], options].concat()).await?;
-    Ok((scene, running))
+    let running = tenant.rollcall(&[&[&*listen], options].concat()).await?;
+    Ok((tenant, running))
 }
 
 #[tokio::test]
 async fn metrics_are_read_by_those_whom_the_base_has_a_role_for() -> Result<()> {
-    let (scene, running) = serving("scraped", &[]).await?;
-    reader(&scene, "prometheus", true).await?;
-    reader(&scene, "somebody", false).await?;
-    let prometheus = scene.plane.token_of(&scene.name, "prometheus").await?;
-    let somebody = scene.plane.token_of(&scene.name, "somebody").await?;
+    let (tenant, running) = serving("scraped", &[]).await?;
+    reader(&tenant, "prometheus", true).await?;
+    reader(&tenant, "somebody", false).await?;
+    let prometheus = tenant.plane.token_of(&tenant.name, "prometheus").await?;
+    let somebody = tenant.plane.token_of(&tenant.name, "somebody").await?;
     for (token, code) in [("", 401), ("nobody's", 401), (&*somebody, 403), (&*prometheus, 200)] {
         let answer = running.http_as("/metrics", token).await?;
         assert_eq!(answer.code, code, "{}", answer.body);
@@ -70,13 +71,13 @@ async fn metrics_are_read_by_those_whom_the_base_has_a_role_for() -> Result<()> 
 
 #[tokio::test]
 async fn with_an_audience_only_tokens_made_for_it_are_taken() -> Result<()> {
-    let (scene, running) = serving("audience", &["--token-audience=rollcall"]).await?;
-    reader(&scene, "prometheus", true).await?;
+    let (tenant, running) = serving("audience", &["--token-audience=rollcall"]).await?;
+    reader(&tenant, "prometheus", true).await?;
     let command = "kubectl create token NAME --audience rollcall";
-    let name = format!("prometheus -n {}", scene.name);
-    let made = Sentences::of("deploy/README.md")?.type_in(&scene, command, &[("NAME", &name)])?;
+    let name = format!("prometheus -n {}", tenant.name);
+    let made = InlineCommands::of("deploy/README.md")?.type_in(&tenant, command, &[("NAME", &name)])?;
     assert_eq!(running.http_as("/metrics", made.trim()).await?.code, 200);
-    let servers = scene.plane.token_of(&scene.name, "prometheus").await?;
+    let servers = tenant.plane.token_of(&tenant.name, "prometheus").await?;
     assert_eq!(running.http_as("/metrics", &servers).await?.code, 401);
     Ok(())
 }

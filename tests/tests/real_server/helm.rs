@@ -2,67 +2,69 @@
 
 use std::time::Duration;
 
-use acceptance::crd::Crd;
-use acceptance::helm::Chart;
+use acceptance::crd::CrdBuilder;
+use acceptance::expectation::{because, current, has, says, there};
+use acceptance::helm::HelmChart;
 use acceptance::objects::{condition, deployment, job, owned_by, playing};
 use acceptance::peers;
-use acceptance::recorder::Recorder;
-use acceptance::rollcall::{Rollcall, rollcall};
-use acceptance::scene::Scene;
-use acceptance::wish::{because, current, has, says, there};
+use acceptance::policies::TenantPolicies as _;
+use acceptance::recorder::StateRecorder;
+use acceptance::rollcall::{RollcallProcess, TenantRollcall as _};
+use acceptance::rollcall_command::rollcall;
+use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::readers::no_reader_is_early;
 
-async fn scene_with_defaults(word: &str) -> Result<(Scene, Chart)> {
-    let scene = Scene::set(word).await?;
-    scene.crd_with_defaults(&Crd::new("Database")).await?;
-    let chart = Chart::new(&scene, scene.custom("Database", ""))?;
-    Ok((scene, chart))
+async fn tenant_with_defaults(word: &str) -> Result<(TestTenant, HelmChart)> {
+    let tenant = TestTenant::start(word).await?;
+    tenant.crd_with_defaults(&CrdBuilder::new("Database")).await?;
+    let chart = HelmChart::new(&tenant, tenant.custom("Database", ""))?;
+    Ok((tenant, chart))
 }
 
-async fn over(scene: &Scene, kind: &str) -> Result<(Value, Rollcall)> {
+async fn over(tenant: &TestTenant, kind: &str) -> Result<(Value, RollcallProcess)> {
     let policy =
-        scene.policy("db", "Database", json!({ "children": [scene.child(kind)], "settle": "1s" })).await?;
-    Ok((policy, scene.rollcall(&[]).await?))
+        tenant.policy("db", "Database", json!({ "children": [tenant.child(kind)], "settle": "1s" })).await?;
+    Ok((policy, tenant.rollcall(&[]).await?))
 }
 
 #[tokio::test]
 async fn helm_waits_for_all_of_it_at_install_and_at_upgrade() -> Result<()> {
-    let (scene, chart) = scene_with_defaults("helm").await?;
-    let (policy, running) = over(&scene, "Deployment").await?;
-    let recorder = Recorder::start(&scene, &["Database", "Deployment"]).await?;
+    let (tenant, chart) = tenant_with_defaults("helm").await?;
+    let (policy, running) = over(&tenant, "Deployment").await?;
+    let recorder = StateRecorder::start(&tenant, &["Database", "Deployment"]).await?;
 
     let mut install = chart.begin("install", "db", &["--timeout", "100s"])?;
-    let db = scene.until("Database/db", there()).await?;
-    scene.create(owned_by(&db, playing("hold", deployment("web", 1)))).await?;
-    scene.until("Database/db", because("Ready", "ChildrenProgressing")).await?;
+    let db = tenant.until("Database/db", there()).await?;
+    tenant.create(owned_by(&db, playing("hold", deployment("web", 1)))).await?;
+    tenant.until("Database/db", because("Ready", "ChildrenProgressing")).await?;
     install.still_waits("a child is not ready")?;
-    scene.play("web", None).await?;
+    tenant.play("web", None).await?;
     install.succeeds().await?;
-    assert_true_now(&scene.get("Database/db").await?)?;
+    assert_true_now(&tenant.get("Database/db").await?)?;
 
     let mut upgrade = chart.begin("upgrade", "db", &["--timeout", "100s", "--set", "size=2"])?;
     let handled_by_nobody = because("Ready", "ChildrenPending").and(current("Ready"));
-    scene.until("Database/db", handled_by_nobody).await?;
+    tenant.until("Database/db", handled_by_nobody).await?;
     upgrade.still_waits("nobody has handled the new generation")?;
     // Its pods begin held, as those before them did.
     let anew = json!({ "spec": { "template": { "metadata": { "labels": { "round": "2" } } } } });
-    scene.change("Deployment/web", anew).await?;
-    scene.until("Database/db", says("Ready", "False").and(current("Ready"))).await?;
+    tenant.change("Deployment/web", anew).await?;
+    tenant.until("Database/db", says("Ready", "False").and(current("Ready"))).await?;
     upgrade.still_waits("its rollout is under way")?;
-    scene.play("web", None).await?;
+    tenant.play("web", None).await?;
     upgrade.succeeds().await?;
-    let after = scene.get("Database/db").await?;
+    let after = tenant.get("Database/db").await?;
     assert_true_now(&after)?;
     assert_eq!(after["metadata"]["generation"], 2);
     assert!(running.metric("rollcall_parents_without_default", &[]).await?.abs() < 0.5);
 
-    let (recording, parent) = (recorder.stop().await?, scene.address("Database/db")?);
+    let (recording, parent) = (recorder.stop().await?, tenant.address("Database/db")?);
     recording.no_false_ready(&parent, "Ready", &[("Deployment", 1)])?;
-    no_reader_is_early(&scene, &policy, &recording, &parent)
+    no_reader_is_early(&tenant, &policy, &recording, &parent)
 }
 
 fn assert_true_now(db: &Value) -> Result<()> {
@@ -74,61 +76,61 @@ fn assert_true_now(db: &Value) -> Result<()> {
 
 #[tokio::test]
 async fn helm_gives_up_at_once_on_what_is_stalled() -> Result<()> {
-    let (scene, chart) = scene_with_defaults("stalled").await?;
-    let (policy, _rollcall) = over(&scene, "Job").await?;
-    let recorder = Recorder::start(&scene, &["Database", "Job"]).await?;
+    let (tenant, chart) = tenant_with_defaults("stalled").await?;
+    let (policy, _rollcall) = over(&tenant, "Job").await?;
+    let recorder = StateRecorder::start(&tenant, &["Database", "Job"]).await?;
     let install = chart.begin("install", "db", &["--timeout", "100s"])?;
-    let db = scene.until("Database/db", there()).await?;
-    scene.create(owned_by(&db, playing("fail", job("migrate")))).await?;
-    scene.until("Database/db", says("Stalled", "True")).await?;
+    let db = tenant.until("Database/db", there()).await?;
+    tenant.create(owned_by(&db, playing("fail", job("migrate")))).await?;
+    tenant.until("Database/db", says("Stalled", "True")).await?;
     let output = timeout(Duration::from_secs(30), install.end()).await.context("it waits on")??;
     assert!(!output.status.success(), "it succeeded");
     let recording = recorder.stop().await?;
-    no_reader_is_early(&scene, &policy, &recording, &scene.address("Database/db")?)
+    no_reader_is_early(&tenant, &policy, &recording, &tenant.address("Database/db")?)
 }
 
 #[tokio::test]
 async fn an_upgrade_whose_child_fails_ends_at_once_too() -> Result<()> {
-    let (scene, chart) = scene_with_defaults("downgrade").await?;
-    let (policy, _rollcall) = over(&scene, "Job").await?;
-    let recorder = Recorder::start(&scene, &["Database", "Job"]).await?;
+    let (tenant, chart) = tenant_with_defaults("downgrade").await?;
+    let (policy, _rollcall) = over(&tenant, "Job").await?;
+    let recorder = StateRecorder::start(&tenant, &["Database", "Job"]).await?;
     let install = chart.begin("install", "db", &["--timeout", "100s"])?;
-    let db = scene.until("Database/db", there()).await?;
-    scene.create(owned_by(&db, job("first"))).await?;
+    let db = tenant.until("Database/db", there()).await?;
+    tenant.create(owned_by(&db, job("first"))).await?;
     install.succeeds().await?;
     let mut upgrade = chart.begin("upgrade", "db", &["--timeout", "100s", "--set", "size=2"])?;
-    scene.until("Database/db", because("Ready", "ChildrenPending").and(current("Ready"))).await?;
+    tenant.until("Database/db", because("Ready", "ChildrenPending").and(current("Ready"))).await?;
     upgrade.still_waits("nobody has handled the new generation")?;
-    scene.create(owned_by(&db, playing("fail", job("second")))).await?;
+    tenant.create(owned_by(&db, playing("fail", job("second")))).await?;
     let stalled = says("Stalled", "True").and(because("Ready", "ChildrenFailed")).and(current("Ready"));
-    scene.until("Database/db", stalled).await?;
+    tenant.until("Database/db", stalled).await?;
     let output = timeout(Duration::from_secs(30), upgrade.end()).await.context("it waits on")??;
     let words = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success(), "it succeeded: {words}");
     assert!(!words.contains("deadline exceeded"), "it waited for its timeout: {words}");
     let recording = recorder.stop().await?;
-    no_reader_is_early(&scene, &policy, &recording, &scene.address("Database/db")?)
+    no_reader_is_early(&tenant, &policy, &recording, &tenant.address("Database/db")?)
 }
 
 /// Without the default, what stands before Rollcall's first word passes for done, and so does a changed spec below the word
 /// about the old one: whether Helm sees these states or those a moment later is a matter of chance.
 #[tokio::test]
 async fn without_the_default_helm_may_take_for_done_what_is_not() -> Result<()> {
-    let scene = Scene::set("undefaulted").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    let chart = Chart::new(&scene, scene.custom("Database", ""))?;
-    let (_, running) = over(&scene, "Deployment").await?;
-    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    let tenant = TestTenant::start("undefaulted").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    let chart = HelmChart::new(&tenant, tenant.custom("Database", ""))?;
+    let (_, running) = over(&tenant, "Deployment").await?;
+    let recorder = StateRecorder::start(&tenant, &["Database"]).await?;
     let install = chart.begin("install", "db", &["--timeout", "100s"])?;
-    let db = scene.until("Database/db", there()).await?;
-    scene.create(owned_by(&db, deployment("web", 1))).await?;
+    let db = tenant.until("Database/db", there()).await?;
+    tenant.create(owned_by(&db, deployment("web", 1))).await?;
     install.succeeds().await?;
-    scene.until("Database/db", says("Ready", "True")).await?;
+    tenant.until("Database/db", says("Ready", "True")).await?;
     running.until_metric("rollcall_parents_without_default", &[], |parents| parents >= 1.0).await?;
     chart.begin("upgrade", "db", &["--timeout", "100s", "--set", "size=2"])?.succeeds().await?;
-    let content_with = scene.get("Database/db").await?["status"].take();
+    let content_with = tenant.get("Database/db").await?["status"].take();
     eprintln!("Helm was content with {content_with:#}");
-    scene.until("Database/db", says("Ready", "True").and(current("Ready"))).await?;
+    tenant.until("Database/db", says("Ready", "True").and(current("Ready"))).await?;
 
     let recording = recorder.stop().await?;
     let states: Vec<Value> = recording.entries().iter().filter_map(|entry| entry.state.clone()).collect();
@@ -155,62 +157,62 @@ async fn without_the_default_helm_may_take_for_done_what_is_not() -> Result<()> 
 /// it of an object that nobody has touched.
 #[tokio::test]
 async fn the_server_takes_the_defaults_for_every_shape_of_status() -> Result<()> {
-    let scene = Scene::set("shapely").await?;
+    let tenant = TestTenant::start("shapely").await?;
     let shapes = [
-        Crd::new("Database"),
-        Crd::new("Atomic").atomic(),
-        Crd::new("Shapeless").shapeless(),
-        Crd::new("Older").without_generation_of_conditions(),
+        CrdBuilder::new("Database"),
+        CrdBuilder::new("Atomic").atomic(),
+        CrdBuilder::new("Shapeless").shapeless(),
+        CrdBuilder::new("Older").without_generation_of_conditions(),
     ];
     for (kind, crd) in ["Database", "Atomic", "Shapeless", "Older"].into_iter().zip(&shapes) {
-        scene.crd_with_defaults(crd).await?;
-        let first = scene.create(scene.custom(kind, "first")).await?;
+        tenant.crd_with_defaults(crd).await?;
+        let first = tenant.create(tenant.custom(kind, "first")).await?;
         let ready = condition(&first, "Ready").with_context(|| format!("{kind}: {}", first["status"]))?;
         assert_eq!((&ready["reason"], &ready["observedGeneration"]), (&json!("ChildrenPending"), &json!(0)));
         assert_eq!(first["status"]["observedGeneration"], 0, "{kind}");
         // An operator that writes a status of its own does not lose it.
-        scene.change_status(&format!("{kind}/first"), json!({ "phase": "Busy" })).await?;
-        scene.until(&format!("{kind}/first"), because("Ready", "ChildrenPending")).await?;
+        tenant.change_status(&format!("{kind}/first"), json!({ "phase": "Busy" })).await?;
+        tenant.until(&format!("{kind}/first"), because("Ready", "ChildrenPending")).await?;
     }
     Ok(())
 }
 
 #[tokio::test]
 async fn while_nobody_looks_after_it_the_default_alone_holds_helm_back() -> Result<()> {
-    let (scene, chart) = scene_with_defaults("alone").await?;
+    let (tenant, chart) = tenant_with_defaults("alone").await?;
     let output = chart.begin("install", "db", &["--timeout", "4s"])?.end().await?;
     assert!(!output.status.success(), "nobody ever said that it is ready");
-    let db = scene.until("Database/db", has("Ready", true)).await?;
+    let db = tenant.until("Database/db", has("Ready", true)).await?;
     assert_eq!(condition(&db, "Ready").map(|c| &c["reason"]), Some(&json!("ChildrenPending")));
 
     // What it is for: without the default the same release is done before anybody could have said a word.
-    let scene = Scene::set("bare").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    let chart = Chart::new(&scene, scene.custom("Database", ""))?;
+    let tenant = TestTenant::start("bare").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    let chart = HelmChart::new(&tenant, tenant.custom("Database", ""))?;
     chart.begin("install", "db", &["--timeout", "100s"])?.succeeds().await
 }
 
 /// A parent that has become ready under a policy that says this of `observedGeneration`.
-async fn ready_under(scene: &Scene, mode: &str) -> Result<(Value, Value, Rollcall)> {
-    let children = json!([scene.child("Deployment")]);
+async fn ready_under(tenant: &TestTenant, mode: &str) -> Result<(Value, Value, RollcallProcess)> {
+    let children = json!([tenant.child("Deployment")]);
     let spec = json!({ "children": children, "settle": "100ms", "observedGeneration": mode });
-    let policy = scene.policy("db", "Database", spec).await?;
-    let running = scene.rollcall(&[]).await?;
-    let db = scene.create(scene.custom("Database", "db")).await?;
-    scene.create(owned_by(&db, deployment("web", 1))).await?;
-    Ok((policy, scene.until("Database/db", says("Ready", "True")).await?, running))
+    let policy = tenant.policy("db", "Database", spec).await?;
+    let running = tenant.rollcall(&[]).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
+    tenant.create(owned_by(&db, deployment("web", 1))).await?;
+    Ok((policy, tenant.until("Database/db", says("Ready", "True")).await?, running))
 }
 
 #[tokio::test]
 async fn the_observed_generation_is_kept_where_a_policy_says_so_and_left_behind_by_none() -> Result<()> {
-    let scene = Scene::set("written").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    let (policy, db, mut running) = ready_under(&scene, "write").await?;
+    let tenant = TestTenant::start("written").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    let (policy, db, mut running) = ready_under(&tenant, "write").await?;
     assert_eq!(db["status"]["observedGeneration"], 1, "kept without a default");
     // It moves with a verdict about the new generation, and not before.
-    let recorder = Recorder::start(&scene, &["Database"]).await?;
-    scene.change("Database/db", json!({ "spec": { "size": 2 } })).await?;
-    scene.until("Database/db", says("Ready", "True").and(current("Ready"))).await?;
+    let recorder = StateRecorder::start(&tenant, &["Database"]).await?;
+    tenant.change("Database/db", json!({ "spec": { "size": 2 } })).await?;
+    tenant.until("Database/db", says("Ready", "True").and(current("Ready"))).await?;
     let recording = recorder.stop().await?;
     for state in recording.entries().iter().filter_map(|entry| entry.state.as_ref()) {
         let pending = condition(state, "Ready").is_some_and(|c| c["reason"] == "ChildrenPending");
@@ -218,10 +220,10 @@ async fn the_observed_generation_is_kept_where_a_policy_says_so_and_left_behind_
         ensure!(!pending || *observed == 1, "{observed} while it is pending: {}", state["status"]);
     }
     assert!(running.terminate().await?.success());
-    let (file, kubeconfig) = (scene.policies_file(&[policy])?, scene.kubeconfig(scene.plane.url()).await?);
+    let (file, kubeconfig) = (tenant.policies_file(&[policy])?, tenant.kubeconfig(tenant.plane.url()).await?);
     let (file, kubeconfig) = (file.to_string_lossy(), kubeconfig.to_string_lossy());
     rollcall(&["release", "--kubeconfig", &kubeconfig, "-f", &file])?;
-    let left = scene.get("Database/db").await?;
+    let left = tenant.get("Database/db").await?;
     assert!(left["status"]["observedGeneration"].is_null(), "{}", left["status"]);
     Ok(())
 }
@@ -229,25 +231,25 @@ async fn the_observed_generation_is_kept_where_a_policy_says_so_and_left_behind_
 #[tokio::test]
 async fn the_observed_generation_is_left_alone_where_a_policy_says_so_or_its_operator_keeps_it() -> Result<()>
 {
-    let scene = Scene::set("never").await?;
-    scene.crd_with_defaults(&Crd::new("Database")).await?;
-    let (_, db, _running) = ready_under(&scene, "never").await?;
+    let tenant = TestTenant::start("never").await?;
+    tenant.crd_with_defaults(&CrdBuilder::new("Database")).await?;
+    let (_, db, _running) = ready_under(&tenant, "never").await?;
     assert_eq!(db["status"]["observedGeneration"], 0, "as the default says");
 
-    let scene = Scene::set("theirs").await?;
-    scene.crd_with_defaults(&Crd::new("Database")).await?;
-    let (_, db, _running) = ready_under(&scene, "auto").await?;
+    let tenant = TestTenant::start("theirs").await?;
+    tenant.crd_with_defaults(&CrdBuilder::new("Database")).await?;
+    let (_, db, _running) = ready_under(&tenant, "auto").await?;
     assert_eq!(db["status"]["observedGeneration"], 1, "kept where the default supplies it");
-    let theirs = scene.create(scene.custom("Database", "theirs")).await?;
-    scene.change_status("Database/theirs", json!({ "observedGeneration": 1 })).await?;
-    scene.create(owned_by(&theirs, deployment("shop", 1))).await?;
-    scene.until("Database/theirs", says("Ready", "True")).await?;
+    let theirs = tenant.create(tenant.custom("Database", "theirs")).await?;
+    tenant.change_status("Database/theirs", json!({ "observedGeneration": 1 })).await?;
+    tenant.create(owned_by(&theirs, deployment("shop", 1))).await?;
+    tenant.until("Database/theirs", says("Ready", "True")).await?;
     // The operator handles the next one late: nobody speaks for it.
-    scene.change("Database/theirs", json!({ "spec": { "size": 2 } })).await?;
+    tenant.change("Database/theirs", json!({ "spec": { "size": 2 } })).await?;
     let pending = because("Ready", "ChildrenPending").and(current("Ready"));
-    let waiting = scene.until("Database/theirs", pending).await?;
+    let waiting = tenant.until("Database/theirs", pending).await?;
     assert_eq!(waiting["status"]["observedGeneration"], 1);
-    scene.change_status("Database/theirs", json!({ "observedGeneration": 2 })).await?;
-    scene.until("Database/theirs", says("Ready", "True").and(current("Ready"))).await?;
+    tenant.change_status("Database/theirs", json!({ "observedGeneration": 2 })).await?;
+    tenant.until("Database/theirs", says("Ready", "True").and(current("Ready"))).await?;
     Ok(())
 }

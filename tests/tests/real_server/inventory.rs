@@ -1,12 +1,14 @@
 //! Policies that go while nothing runs, or whose entries are not all off their parents when the process dies.
 
-use acceptance::caller::Caller;
-use acceptance::crd::Crd;
-use acceptance::gate::{Gate, Rule};
+use acceptance::caller::ApiCaller;
+use acceptance::crd::CrdBuilder;
+use acceptance::expectation::{StateExpectation, gone, has, says};
+use acceptance::gate::{ApiGate, GateRule};
 use acceptance::objects::{condition, deployment, owned_by};
-use acceptance::rollcall::policy_address;
-use acceptance::scene::Scene;
-use acceptance::wish::{Wish, gone, has, says};
+use acceptance::policies::{TenantPolicies as _, policy_address};
+use acceptance::rights::TenantRights as _;
+use acceptance::rollcall::TenantRollcall as _;
+use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result, bail, ensure};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -15,23 +17,23 @@ use serde_json::{Value, json};
 const INVENTORY: &str = "ConfigMap/rollcall-inventory";
 
 /// A policy over Databases that have Deployments, and its uid.
-async fn database_policy(scene: &Scene) -> Result<String> {
-    let spec = json!({ "children": [scene.child("Deployment")], "settle": "100ms" });
-    let policy = scene.policy("db", "Database", spec).await?;
+async fn database_policy(tenant: &TestTenant) -> Result<String> {
+    let spec = json!({ "children": [tenant.child("Deployment")], "settle": "100ms" });
+    let policy = tenant.policy("db", "Database", spec).await?;
     Ok(policy["metadata"]["uid"].as_str().context("a policy without a uid")?.to_owned())
 }
 
-async fn delete_policy(scene: &Scene) -> Result<()> {
-    let policy = policy_address(scene, "db")?;
-    scene.admin.delete(&policy).await?;
-    scene.until_at(&policy, &gone()).await?;
+async fn delete_policy(tenant: &TestTenant) -> Result<()> {
+    let policy = policy_address(tenant, "db")?;
+    tenant.admin.delete(&policy).await?;
+    tenant.until_at(&policy, &gone()).await?;
     Ok(())
 }
 
 /// The inventory knows of exactly these policies.
-fn keeps(uids: &[&str]) -> Wish {
+fn keeps(uids: &[&str]) -> StateExpectation {
     let uids: Vec<String> = uids.iter().map(|&uid| uid.to_owned()).collect();
-    Wish::new(&format!("keeps {uids:?}"), move |map: &Value| {
+    StateExpectation::new(&format!("keeps {uids:?}"), move |map: &Value| {
         let kept = map["data"].as_object().map(|data| data.keys().cloned().collect::<Vec<_>>());
         kept.unwrap_or_default() == uids
     })
@@ -40,29 +42,29 @@ fn keeps(uids: &[&str]) -> Wish {
 #[tokio::test]
 async fn a_policy_that_is_deleted_while_nothing_runs_takes_its_entries_along_at_the_next_start() -> Result<()>
 {
-    let scene = Scene::set("unseen").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    let uid = database_policy(&scene).await?;
-    let mut rollcall = scene.rollcall(&[]).await?;
+    let tenant = TestTenant::start("unseen").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    let uid = database_policy(&tenant).await?;
+    let mut rollcall = tenant.rollcall(&[]).await?;
     let names: Vec<String> = (0..5).map(|n| format!("Database/db-{n}")).collect();
     for name in &names {
-        scene.create(scene.custom("Database", name.trim_start_matches("Database/"))).await?;
-        scene.until(name, has("Ready", true)).await?;
+        tenant.create(tenant.custom("Database", name.trim_start_matches("Database/"))).await?;
+        tenant.until(name, has("Ready", true)).await?;
     }
     let neighbour = json!([
         { "op": "add", "path": "/status/conditions/0", "value": { "type": "Neighbour", "status": "True" } },
     ]);
-    scene.admin.json_patch(&scene.address("Database/db-0")?, "/status", &neighbour).await?;
-    scene.until(INVENTORY, keeps(&[&uid])).await?;
+    tenant.admin.json_patch(&tenant.address("Database/db-0")?, "/status", &neighbour).await?;
+    tenant.until(INVENTORY, keeps(&[&uid])).await?;
     rollcall.kill()?;
-    delete_policy(&scene).await?;
+    delete_policy(&tenant).await?;
     rollcall.again().await?;
     for name in &names {
-        scene.until(name, has("Ready", false)).await?;
+        tenant.until(name, has("Ready", false)).await?;
     }
-    let left = scene.get("Database/db-0").await?;
+    let left = tenant.get("Database/db-0").await?;
     assert_eq!(left["status"]["conditions"], json!([{ "type": "Neighbour", "status": "True" }]));
-    scene.until(INVENTORY, keeps(&[])).await?;
+    tenant.until(INVENTORY, keeps(&[])).await?;
     rollcall
         .until_printed("policy was deleted unobserved; removing those of its entries that no policy writes")
         .await?;
@@ -72,88 +74,88 @@ async fn a_policy_that_is_deleted_while_nothing_runs_takes_its_entries_along_at_
 
 #[tokio::test]
 async fn a_kill_while_entries_are_removed_leaves_the_rest_to_the_next_start() -> Result<()> {
-    let scene = Scene::set("halfway").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    let uid = database_policy(&scene).await?;
-    scene.grant().await?;
-    let own = Caller::from_kubeconfig(&scene.kubeconfig(scene.plane.url()).await?).await?;
-    let gate = Gate::open(&own).await?;
-    let mut rollcall = scene.rollcall_at(&gate.url, &[]).await?;
+    let tenant = TestTenant::start("halfway").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    let uid = database_policy(&tenant).await?;
+    tenant.grant().await?;
+    let own = ApiCaller::from_kubeconfig(&tenant.kubeconfig(tenant.plane.url()).await?).await?;
+    let gate = ApiGate::open(&own).await?;
+    let mut rollcall = tenant.rollcall_at(&gate.url, &[]).await?;
     rollcall.until_ready().await?;
     let (early, late): (Vec<_>, Vec<_>) = (0..12)
         .map(|n| if n < 10 { format!("early-{n}") } else { format!("late-{n}") })
         .partition(|name| name.starts_with("early"));
     for name in early.iter().chain(&late) {
-        scene.create(scene.custom("Database", name)).await?;
-        scene.until(&format!("Database/{name}"), has("Ready", true)).await?;
+        tenant.create(tenant.custom("Database", name)).await?;
+        tenant.until(&format!("Database/{name}"), has("Ready", true)).await?;
     }
-    scene.until(INVENTORY, keeps(&[&uid])).await?;
+    tenant.until(INVENTORY, keeps(&[&uid])).await?;
     let refused = StatusCode::SERVICE_UNAVAILABLE;
-    gate.set(Rule::Answer(Method::PATCH, "/databases/late-".to_owned(), refused));
-    delete_policy(&scene).await?;
+    gate.set(GateRule::Answer(Method::PATCH, "/databases/late-".to_owned(), refused));
+    delete_policy(&tenant).await?;
     for name in &early {
-        scene.until(&format!("Database/{name}"), has("Ready", false)).await?;
+        tenant.until(&format!("Database/{name}"), has("Ready", false)).await?;
     }
     rollcall.kill()?;
     for name in &late {
-        let standing = scene.get(&format!("Database/{name}")).await?;
+        let standing = tenant.get(&format!("Database/{name}")).await?;
         ensure!(condition(&standing, "Ready").is_some(), "{name} was released before the kill");
     }
-    scene.until(INVENTORY, keeps(&[&uid])).await?;
-    gate.set(Rule::Pass);
+    tenant.until(INVENTORY, keeps(&[&uid])).await?;
+    gate.set(GateRule::Pass);
     rollcall.again().await?;
     for name in &late {
-        scene.until(&format!("Database/{name}"), has("Ready", false)).await?;
+        tenant.until(&format!("Database/{name}"), has("Ready", false)).await?;
     }
-    scene.until(INVENTORY, keeps(&[])).await?;
+    tenant.until(INVENTORY, keeps(&[])).await?;
     Ok(())
 }
 
 #[tokio::test]
 async fn a_policy_that_is_created_again_while_nothing_runs_takes_its_entries_over_without_a_write()
 -> Result<()> {
-    let scene = Scene::set("again").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    let first = database_policy(&scene).await?;
-    let mut rollcall = scene.rollcall(&[]).await?;
-    let db = scene.create(scene.custom("Database", "db")).await?;
-    scene.create(owned_by(&db, deployment("web", 1))).await?;
-    let before = scene.until("Database/db", says("Ready", "True")).await?;
-    scene.until(INVENTORY, keeps(&[&first])).await?;
+    let tenant = TestTenant::start("again").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    let first = database_policy(&tenant).await?;
+    let mut rollcall = tenant.rollcall(&[]).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
+    tenant.create(owned_by(&db, deployment("web", 1))).await?;
+    let before = tenant.until("Database/db", says("Ready", "True")).await?;
+    tenant.until(INVENTORY, keeps(&[&first])).await?;
     rollcall.kill()?;
-    delete_policy(&scene).await?;
-    let second = database_policy(&scene).await?;
+    delete_policy(&tenant).await?;
+    let second = database_policy(&tenant).await?;
     rollcall.again().await?;
-    scene.until(INVENTORY, keeps(&[&second])).await?;
+    tenant.until(INVENTORY, keeps(&[&second])).await?;
     rollcall.until_metric("rollcall_parents", &["verdict=\"Ready\""], |count| count >= 1.0).await?;
-    let after = scene.get("Database/db").await?;
+    let after = tenant.get("Database/db").await?;
     assert_eq!(after["metadata"]["resourceVersion"], before["metadata"]["resourceVersion"]);
     Ok(())
 }
 
 #[tokio::test]
 async fn without_the_right_to_keep_it_everything_else_works_and_it_is_said() -> Result<()> {
-    let scene = Scene::set("unkept").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    database_policy(&scene).await?;
-    scene.grant().await?;
-    let binding = format!("{}-rollcall-lease", scene.name);
-    scene.plane.kubectl(&["delete", "rolebinding", &binding, "-n", &scene.name])?;
-    let rollcall = scene.rollcall_at(scene.plane.url(), &[]).await?;
+    let tenant = TestTenant::start("unkept").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    database_policy(&tenant).await?;
+    tenant.grant().await?;
+    let binding = format!("{}-rollcall-lease", tenant.name);
+    tenant.plane.kubectl(&["delete", "rolebinding", &binding, "-n", &tenant.name])?;
+    let rollcall = tenant.rollcall_at(tenant.plane.url(), &[]).await?;
     rollcall.until_ready().await?;
-    let db = scene.create(scene.custom("Database", "db")).await?;
-    scene.create(owned_by(&db, deployment("web", 1))).await?;
-    scene.until("Database/db", says("Ready", "True")).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
+    tenant.create(owned_by(&db, deployment("web", 1))).await?;
+    tenant.until("Database/db", says("Ready", "True")).await?;
     rollcall.until_printed("cannot keep the list of what policies wrote; everything else goes on").await?;
     let readyz = rollcall.http("/readyz").await?;
-    let said = format!("ConfigMap {}/rollcall-inventory: not permitted to get it", scene.name);
+    let said = format!("ConfigMap {}/rollcall-inventory: not permitted to get it", tenant.name);
     ensure!(readyz.code == 200 && readyz.body.contains(&said), "{}", readyz.body);
-    delete_policy(&scene).await?;
-    scene.until("Database/db", has("Ready", false)).await?;
+    delete_policy(&tenant).await?;
+    tenant.until("Database/db", has("Ready", false)).await?;
     // Once it is granted it is kept.
-    let uid = database_policy(&scene).await?;
-    scene.grant().await?;
-    scene.until(INVENTORY, keeps(&[&uid])).await?;
+    let uid = database_policy(&tenant).await?;
+    tenant.grant().await?;
+    tenant.until(INVENTORY, keeps(&[&uid])).await?;
     // Not by a clock: it is told with the answer to that write, which is on its way.
     for _ in 0..1_000 {
         if !rollcall.http("/readyz").await?.body.contains("rollcall-inventory") {

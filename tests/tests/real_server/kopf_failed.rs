@@ -2,13 +2,15 @@
 
 use std::fs;
 
-use acceptance::crd::Crd;
-use acceptance::kopf::Kopf;
+use acceptance::crd::CrdBuilder;
+use acceptance::expectation::{StateExpectation, because, current, mentions, says};
+use acceptance::kopf::{KopfVersion, TenantKopf as _};
 use acceptance::objects::{condition, deployment, owned_by};
 use acceptance::places;
-use acceptance::recorder::Recorder;
-use acceptance::scene::Scene;
-use acceptance::wish::{Wish, because, current, mentions, says};
+use acceptance::policies::TenantPolicies as _;
+use acceptance::recorder::StateRecorder;
+use acceptance::rollcall::TenantRollcall as _;
+use acceptance::tenant::TestTenant;
 use anyhow::{Result, ensure};
 use serde_json::json;
 
@@ -36,51 +38,56 @@ def hold(new, **_):
         raise kopf.TemporaryError("held", delay=1)
 "#;
 
-fn ready_and_handled() -> Wish {
-    let handled = Wish::new("handled by Kopf", handled);
+fn ready_and_handled() -> StateExpectation {
+    let handled = StateExpectation::new("handled by Kopf", handled);
     says("Ready", "True").and(current("Ready")).and(handled)
 }
 
 /// A parent of size 2 with a ready child, below this operator and a policy that says `evidence: kopf`.
-async fn scene_of(word: &str, kopf: Kopf, keeps: bool, pending: &str) -> Result<(Scene, Running)> {
-    let scene = Scene::set(word).await?;
-    scene.crd(&Crd::new("Database")).await?;
-    let spec = json!({ "children": [scene.child("Deployment")], "settle": "200ms", "evidence": "kopf",
+async fn tenant_of(
+    word: &str,
+    kopf: KopfVersion,
+    keeps: bool,
+    pending: &str,
+) -> Result<(TestTenant, RunningOperator)> {
+    let tenant = TestTenant::start(word).await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    let spec = json!({ "children": [tenant.child("Deployment")], "settle": "200ms", "evidence": "kopf",
         "limits": { "pending": pending } });
-    scene.policy("db", "Database", spec).await?;
-    let rollcall = scene.rollcall(&[]).await?;
+    tenant.policy("db", "Database", spec).await?;
+    let rollcall = tenant.rollcall(&[]).await?;
     let module = places::repository().join("deploy/examples/kopf/rollcall_kopf.py");
-    fs::copy(module, scene.folder.join("rollcall_kopf.py"))?;
+    fs::copy(module, tenant.folder.join("rollcall_kopf.py"))?;
     let env = [("KEEPS", if keeps { "yes" } else { "no" })];
-    let operator = scene.script("fails", kopf, FAILS, &env)?;
-    let mut db = scene.custom("Database", "db");
+    let operator = tenant.script("fails", kopf, FAILS, &env)?;
+    let mut db = tenant.custom("Database", "db");
     db["spec"] = json!({ "size": 2 });
-    let db = scene.create(db).await?;
-    scene.create(owned_by(&db, deployment("web", 1))).await?;
-    scene.until("Database/db", ready_and_handled()).await?;
-    Ok((scene, Running { _rollcall: rollcall, operator }))
+    let db = tenant.create(db).await?;
+    tenant.create(owned_by(&db, deployment("web", 1))).await?;
+    tenant.until("Database/db", ready_and_handled()).await?;
+    Ok((tenant, RunningOperator { _rollcall: rollcall, operator }))
 }
 
-struct Running {
-    _rollcall: acceptance::rollcall::Rollcall,
-    operator: acceptance::kopf::Operator,
+struct RunningOperator {
+    _rollcall: acceptance::rollcall::RollcallProcess,
+    operator: acceptance::kopf::KopfOperator,
 }
 
-async fn a_failure_is_told_and_forgotten_when_it_is_mended(word: &str, kopf: Kopf) -> Result<()> {
-    let (scene, running) = scene_of(word, kopf, true, "10m").await?;
-    let recorder = Recorder::start(&scene, &["Database", "Deployment"]).await?;
-    scene.change("Database/db", json!({ "spec": { "size": 3 } })).await?;
+async fn a_failure_is_told_and_forgotten_when_it_is_mended(word: &str, kopf: KopfVersion) -> Result<()> {
+    let (tenant, running) = tenant_of(word, kopf, true, "10m").await?;
+    let recorder = StateRecorder::start(&tenant, &["Database", "Deployment"]).await?;
+    tenant.change("Database/db", json!({ "spec": { "size": 3 } })).await?;
     let failed = because("Ready", "OperatorFailed").and(says("Ready", "False")).and(says("Stalled", "True"));
     let named = mentions("Ready", "failed to handle generation 2")
         .and(mentions("Ready", "an odd size is <never> to be had"));
-    scene.until("Database/db", failed.and(named).and(current("Ready"))).await?;
+    tenant.until("Database/db", failed.and(named).and(current("Ready"))).await?;
     // No child has moved, and none has to: its handlers said that they succeeded.
-    scene.change("Database/db", json!({ "spec": { "size": 4 } })).await?;
-    let db = scene.until("Database/db", ready_and_handled()).await?;
+    tenant.change("Database/db", json!({ "spec": { "size": 4 } })).await?;
+    let db = tenant.until("Database/db", ready_and_handled()).await?;
     ensure!(condition(&db, "Stalled").is_none(), "{}", db["status"]);
-    scene.change("Database/db", json!({ "spec": { "size": 5 } })).await?;
-    scene.until("Database/db", because("Ready", "OperatorFailed").and(current("Ready"))).await?;
-    let (recording, parent) = (recorder.stop().await?, scene.address("Database/db")?);
+    tenant.change("Database/db", json!({ "spec": { "size": 5 } })).await?;
+    tenant.until("Database/db", because("Ready", "OperatorFailed").and(current("Ready"))).await?;
+    let (recording, parent) = (recorder.stop().await?, tenant.address("Database/db")?);
     eprintln!("{}", recording.transcript(&parent, "Ready"));
     let said = recording.said(&parent, "Ready");
     let early = said.iter().filter(|said| said.entry["status"] == "True" && said.generation % 2 == 0);
@@ -90,30 +97,30 @@ async fn a_failure_is_told_and_forgotten_when_it_is_mended(word: &str, kopf: Kop
 
 #[tokio::test]
 async fn with_the_module_a_failed_handler_is_told_and_forgotten_when_it_is_mended() -> Result<()> {
-    a_failure_is_told_and_forgotten_when_it_is_mended("keeps", Kopf::Current).await
+    a_failure_is_told_and_forgotten_when_it_is_mended("keeps", KopfVersion::Current).await
 }
 
 #[tokio::test]
 async fn with_the_module_a_failed_handler_of_an_older_kopf_is_told_too() -> Result<()> {
-    a_failure_is_told_and_forgotten_when_it_is_mended("keepsold", Kopf::Before144).await
+    a_failure_is_told_and_forgotten_when_it_is_mended("keepsold", KopfVersion::Before144).await
 }
 
 /// Kopf's mark equals the spec though nothing was done.
-async fn an_equal_mark_is_no_proof(word: &str, kopf: Kopf) -> Result<()> {
-    let (scene, running) = scene_of(word, kopf, false, "3s").await?;
-    let recorder = Recorder::start(&scene, &["Database", "Deployment"]).await?;
-    scene.change("Database/db", json!({ "spec": { "size": 3 } })).await?;
-    let marked = Wish::new("handled by Kopf", handled);
-    scene.until("Database/db", marked).await?;
+async fn an_equal_mark_is_no_proof(word: &str, kopf: KopfVersion) -> Result<()> {
+    let (tenant, running) = tenant_of(word, kopf, false, "3s").await?;
+    let recorder = StateRecorder::start(&tenant, &["Database", "Deployment"]).await?;
+    tenant.change("Database/db", json!({ "spec": { "size": 3 } })).await?;
+    let marked = StateExpectation::new("handled by Kopf", handled);
+    tenant.until("Database/db", marked).await?;
     let silent = because("Ready", "OperatorSilent").and(mentions("Ready", "rollcall_kopf.py"));
-    scene.until("Database/db", silent.and(says("Ready", "Unknown")).and(current("Ready"))).await?;
+    tenant.until("Database/db", silent.and(says("Ready", "Unknown")).and(current("Ready"))).await?;
     // It does something for the next one.
-    scene.change("Database/db", json!({ "spec": { "size": 4 } })).await?;
-    scene.until("Database/db", because("Ready", "ChildrenPending").and(current("Ready"))).await?;
-    scene.change("Deployment/web", json!({ "spec": { "replicas": 2 } })).await?;
-    scene.until("Database/db", ready_and_handled()).await?;
+    tenant.change("Database/db", json!({ "spec": { "size": 4 } })).await?;
+    tenant.until("Database/db", because("Ready", "ChildrenPending").and(current("Ready"))).await?;
+    tenant.change("Deployment/web", json!({ "spec": { "replicas": 2 } })).await?;
+    tenant.until("Database/db", ready_and_handled()).await?;
     let recording = recorder.stop().await?;
-    let said = recording.said(&scene.address("Database/db")?, "Ready");
+    let said = recording.said(&tenant.address("Database/db")?, "Ready");
     let early = said.iter().filter(|said| said.entry["status"] == "True" && said.generation == 2);
     ensure!(early.count() == 0, "True of a generation with which nothing was done");
     running.operator.never_stumbled()
@@ -121,26 +128,26 @@ async fn an_equal_mark_is_no_proof(word: &str, kopf: Kopf) -> Result<()> {
 
 #[tokio::test]
 async fn an_equal_mark_of_kopf_is_no_proof_that_its_handlers_succeeded() -> Result<()> {
-    an_equal_mark_is_no_proof("noproof", Kopf::Current).await
+    an_equal_mark_is_no_proof("noproof", KopfVersion::Current).await
 }
 
 #[tokio::test]
 async fn an_equal_mark_of_an_older_kopf_is_no_proof_either() -> Result<()> {
-    an_equal_mark_is_no_proof("noproofold", Kopf::Before144).await
+    an_equal_mark_is_no_proof("noproofold", KopfVersion::Before144).await
 }
 
 #[tokio::test]
 async fn a_handler_that_failed_beside_one_that_is_still_tried_is_told_without_giving_up() -> Result<()> {
-    let (scene, running) = scene_of("beside", Kopf::Current, false, "10m").await?;
-    scene.change("Database/db", json!({ "spec": { "size": 3, "held": "yes" } })).await?;
+    let (tenant, running) = tenant_of("beside", KopfVersion::Current, false, "10m").await?;
+    tenant.change("Database/db", json!({ "spec": { "size": 3, "held": "yes" } })).await?;
     let failed =
         because("Ready", "OperatorFailed").and(mentions("Ready", "an odd size is <never> to be had"));
     let db =
-        scene.until("Database/db", failed.and(says("Reconciling", "True")).and(current("Ready"))).await?;
+        tenant.until("Database/db", failed.and(says("Reconciling", "True")).and(current("Ready"))).await?;
     ensure!(condition(&db, "Stalled").is_none(), "{}", db["status"]);
     // Once the other is through, Kopf takes all traces away: what was seen stands.
-    scene.change("Database/db", json!({ "spec": { "held": "no" } })).await?;
+    tenant.change("Database/db", json!({ "spec": { "held": "no" } })).await?;
     running.operator.until_logged("is processed: ", 1).await?;
-    scene.until("Database/db", Wish::new("handled by Kopf", handled)).await?;
+    tenant.until("Database/db", StateExpectation::new("handled by Kopf", handled)).await?;
     Ok(())
 }

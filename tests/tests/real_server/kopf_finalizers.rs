@@ -1,14 +1,15 @@
 //! Controllers that take off and put back each other's finalizers.
 
 use acceptance::caller::code_of;
-use acceptance::crd::Crd;
-use acceptance::kind::Address;
-use acceptance::kopf::{Kopf, Operator};
+use acceptance::crd::CrdBuilder;
+use acceptance::expectation::{StateExpectation, gone, has, mentions, says};
+use acceptance::kind::ObjectAddress;
+use acceptance::kopf::{KopfOperator, KopfVersion, TenantKopf as _};
 use acceptance::objects::{deployment, owned_by};
-use acceptance::recorder::{Recorder, Recording};
-use acceptance::rollcall::Rollcall;
-use acceptance::scene::Scene;
-use acceptance::wish::{Wish, gone, has, mentions, says};
+use acceptance::policies::TenantPolicies as _;
+use acceptance::recorder::{StateRecorder, StateRecording};
+use acceptance::rollcall::{RollcallProcess, TenantRollcall as _};
+use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result};
 use http::Method;
 use serde_json::{Value, json};
@@ -40,22 +41,22 @@ fn finalizers(object: &Value) -> Vec<&str> {
     object["metadata"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-fn has_finalizers(names: &'static [&'static str]) -> Wish {
-    Wish::new(&format!("held by {names:?}"), move |object| {
+fn has_finalizers(names: &'static [&'static str]) -> StateExpectation {
+    StateExpectation::new(&format!("held by {names:?}"), move |object| {
         let mut held = finalizers(object);
         held.sort_unstable();
         held == names
     })
 }
 
-async fn told(scene: &Scene, running: &Rollcall, place: &str, words: &str) -> Result<String> {
-    let parent = scene.until(place, mentions("Ready", words)).await?;
+async fn told(tenant: &TestTenant, running: &RollcallProcess, place: &str, words: &str) -> Result<String> {
+    let parent = tenant.until(place, mentions("Ready", words)).await?;
     running.until_metric("rollcall_finalizer_flaps_total", &[], |times| times >= 2.0).await?;
-    let address = scene.address(place)?;
+    let address = tenant.address(place)?;
     let named = format!("name=\"{}\"", address.name);
     running.until_metric("rollcall_parent_finalizers_flapping_info", &[&named], |one| one > 0.0).await?;
     let event = async || {
-        let (events, _) = scene.admin.list(&scene.kind("Event"), &scene.name, "").await?;
+        let (events, _) = tenant.admin.list(&tenant.kind("Event"), &tenant.name, "").await?;
         let of_it =
             |e: &&Value| e["reason"] == "FinalizerFlapping" && e["involvedObject"]["name"] == *address.name;
         anyhow::Ok(events.iter().find(of_it).map(|event| event["message"].to_string()))
@@ -78,28 +79,31 @@ const OLD: &str = "old.example.com/guard";
 const NEW: &str = "new.example.com/guard";
 
 /// Two operators over one kind, of which the second puts its finalizer on whatever `new` is said of; both at work.
-async fn two_operators(word: &str, first: Kopf) -> Result<(Scene, Rollcall, [Operator; 2])> {
-    let scene = Scene::set(word).await?;
-    scene.crd(&Crd::new("Database").shapeless()).await?;
-    let spec = json!({ "children": [scene.child("Deployment")], "settle": "100ms" });
-    scene.policy("db", "Database", spec).await?;
-    let running = scene.rollcall(&[]).await?;
-    let old = scene.script("old", first, OPERATOR, &[("NAME", "old"), ("SLOW", "1")])?;
-    let new = scene.script("new", Kopf::Current, OPERATOR, &[("NAME", "new"), ("SLOW", "0.2")])?;
-    guarded(&scene, "warm").await?;
-    scene.until("Database/warm", has_finalizers(&[NEW, OLD])).await?;
-    Ok((scene, running, [old, new]))
+async fn two_operators(
+    word: &str,
+    first: KopfVersion,
+) -> Result<(TestTenant, RollcallProcess, [KopfOperator; 2])> {
+    let tenant = TestTenant::start(word).await?;
+    tenant.crd(&CrdBuilder::new("Database").shapeless()).await?;
+    let spec = json!({ "children": [tenant.child("Deployment")], "settle": "100ms" });
+    tenant.policy("db", "Database", spec).await?;
+    let running = tenant.rollcall(&[]).await?;
+    let old = tenant.script("old", first, OPERATOR, &[("NAME", "old"), ("SLOW", "1")])?;
+    let new = tenant.script("new", KopfVersion::Current, OPERATOR, &[("NAME", "new"), ("SLOW", "0.2")])?;
+    guarded(&tenant, "warm").await?;
+    tenant.until("Database/warm", has_finalizers(&[NEW, OLD])).await?;
+    Ok((tenant, running, [old, new]))
 }
 
-async fn guarded(scene: &Scene, name: &str) -> Result<()> {
-    let mut db = scene.custom("Database", name);
+async fn guarded(tenant: &TestTenant, name: &str) -> Result<()> {
+    let mut db = tenant.custom("Database", name);
     db["metadata"]["labels"] = json!({ "old": "yes", "new": "yes" });
-    scene.create(db).await?;
+    tenant.create(db).await?;
     Ok(())
 }
 
 /// What the finalizers of an object were, each run of equal ones once.
-fn history(recording: &Recording, name: &str) -> Vec<Vec<String>> {
+fn history(recording: &StateRecording, name: &str) -> Vec<Vec<String>> {
     let states = recording.entries().iter().filter_map(|entry| entry.state.as_ref());
     let of_it = states.filter(|state| state["metadata"]["name"] == *name);
     let mut all: Vec<Vec<String>> =
@@ -118,66 +122,66 @@ fn lost(history: &[Vec<String>], finalizer: &str) -> usize {
 /// nobody has given up.
 #[tokio::test]
 async fn an_operator_in_old_kopf_that_drops_the_finalizer_of_one_in_new_kopf_is_found_out() -> Result<()> {
-    let (scene, running, _operators) = two_operators("finalizers", Kopf::Before144).await?;
-    let recorder = Recorder::start(&scene, &["Database"]).await?;
-    guarded(&scene, "db").await?;
+    let (tenant, running, _operators) = two_operators("finalizers", KopfVersion::Before144).await?;
+    let recorder = StateRecorder::start(&tenant, &["Database"]).await?;
+    guarded(&tenant, "db").await?;
     // While the new one is about to put it back, the old one has its next list to write, of what it sees now.
-    scene.until("Database/db", has_finalizers(&[OLD])).await?;
-    scene.change("Database/db", json!({ "metadata": { "labels": { "old": null } } })).await?;
-    let message = told(&scene, &running, "Database/db", "finalizer").await?;
+    tenant.until("Database/db", has_finalizers(&[OLD])).await?;
+    tenant.change("Database/db", json!({ "metadata": { "labels": { "old": null } } })).await?;
+    let message = told(&tenant, &running, "Database/db", "finalizer").await?;
     let named = "finalizer new.example.com/guard is taken off and put back several times a minute since 20";
     assert!(message.contains(named), "{message}");
     assert!(!message.contains(OLD), "that one was put on once, and taken off by its own: {message}");
     assert!(!message.contains("managers"), "both are called kopf, which tells nobody apart: {message}");
-    scene.until("Database/db", has_finalizers(&[NEW])).await?;
+    tenant.until("Database/db", has_finalizers(&[NEW])).await?;
     let history = history(&recorder.stop().await?, "db");
     eprintln!("{history:?}");
     assert!(lost(&history, NEW) >= 2 && lost(&history, OLD) == 1, "{history:?}");
-    scene.delete("Database/db").await?;
-    scene.until("Database/db", gone()).await?;
+    tenant.delete("Database/db").await?;
+    tenant.until("Database/db", gone()).await?;
     Ok(())
 }
 
 /// The same where both are in the new Kopf, which writes its own alone.
 #[tokio::test]
 async fn of_two_operators_in_new_kopf_neither_drops_the_finalizer_of_the_other() -> Result<()> {
-    let (scene, running, _operators) = two_operators("sparing", Kopf::Current).await?;
-    let recorder = Recorder::start(&scene, &["Database"]).await?;
-    guarded(&scene, "db").await?;
+    let (tenant, running, _operators) = two_operators("sparing", KopfVersion::Current).await?;
+    let recorder = StateRecorder::start(&tenant, &["Database"]).await?;
+    guarded(&tenant, "db").await?;
     for (old, held) in [(Some("yes"), &[NEW, OLD][..]), (None, &[NEW]), (Some("yes"), &[NEW, OLD])] {
-        scene.change("Database/db", json!({ "metadata": { "labels": { "old": old } } })).await?;
-        scene.until("Database/db", has_finalizers(held)).await?;
+        tenant.change("Database/db", json!({ "metadata": { "labels": { "old": old } } })).await?;
+        tenant.until("Database/db", has_finalizers(held)).await?;
     }
     // Rollcall has seen all of it: what is put back is counted.
     running.until_metric("rollcall_finalizer_flaps_total", &[], |times| times >= 1.0).await?;
-    scene.create(scene.custom("Database", "after")).await?;
-    scene.until("Database/after", has("Ready", true)).await?;
+    tenant.create(tenant.custom("Database", "after")).await?;
+    tenant.until("Database/after", has("Ready", true)).await?;
     let put_back = running.metric("rollcall_finalizer_flaps_total", &[]).await?;
     assert!(put_back < 1.5, "{put_back}: only what the test has put back");
     let recording = recorder.stop().await?;
     let history = history(&recording, "db");
     assert_eq!((lost(&history, NEW), lost(&history, OLD)), (0, 1), "{history:?}");
-    let said = recording.transcript(&scene.address("Database/db")?, "Ready");
+    let said = recording.transcript(&tenant.address("Database/db")?, "Ready");
     assert!(!said.contains("taken off"), "{said}");
     Ok(())
 }
 
 /// A controller in Go's fashion: it updates the whole object to what it wants of it, with its own finalizer alone.
-async fn put_own(scene: &Scene, address: &Address) -> Result<()> {
-    put_as(scene, address, "shop-controller", |_| json!(["shop-controller.example.com/lock"])).await
+async fn put_own(tenant: &TestTenant, address: &ObjectAddress) -> Result<()> {
+    put_as(tenant, address, "shop-controller", |_| json!(["shop-controller.example.com/lock"])).await
 }
 
 async fn put_as(
-    scene: &Scene,
-    address: &Address,
+    tenant: &TestTenant,
+    address: &ObjectAddress,
     manager: &str,
     finalizers: impl Fn(&Value) -> Value,
 ) -> Result<()> {
     let path = format!("{}?fieldManager={manager}", address.path());
     loop {
-        let mut read = scene.admin.get(address).await?.context("it is gone")?;
+        let mut read = tenant.admin.get(address).await?.context("it is gone")?;
         read["metadata"]["finalizers"] = finalizers(&read["metadata"]["finalizers"]);
-        match scene.admin.send(Method::PUT, &path, "application/json", serde_json::to_vec(&read)?).await {
+        match tenant.admin.send(Method::PUT, &path, "application/json", serde_json::to_vec(&read)?).await {
             Ok(_) => return Ok(()),
             Err(error) if code_of(&error) == Some(409) => {}
             Err(error) => return Err(error),
@@ -187,55 +191,55 @@ async fn put_as(
 
 #[tokio::test]
 async fn a_controller_that_puts_the_whole_object_is_found_out_beside_kopf_and_named() -> Result<()> {
-    let scene = Scene::set("putback").await?;
-    scene.crd(&Crd::new("Database").shapeless()).await?;
-    scene.crd(&Crd::new("Platform")).await?;
-    let web = json!({ "children": [scene.child("Deployment")], "settle": "100ms" });
-    let databases = json!({ "children": [scene.child("Database")], "settle": "100ms" });
-    scene.policy("db", "Database", web).await?;
-    scene.policy("all", "Platform", databases).await?;
-    let running = scene.rollcall(&[]).await?;
-    let _kopf = scene.script("new", Kopf::Current, OPERATOR, &[("NAME", "new"), ("SLOW", "0")])?;
-    let platform = scene.create(scene.custom("Platform", "all")).await?;
-    let mut db = owned_by(&platform, scene.custom("Database", "db"));
+    let tenant = TestTenant::start("putback").await?;
+    tenant.crd(&CrdBuilder::new("Database").shapeless()).await?;
+    tenant.crd(&CrdBuilder::new("Platform")).await?;
+    let web = json!({ "children": [tenant.child("Deployment")], "settle": "100ms" });
+    let databases = json!({ "children": [tenant.child("Database")], "settle": "100ms" });
+    tenant.policy("db", "Database", web).await?;
+    tenant.policy("all", "Platform", databases).await?;
+    let running = tenant.rollcall(&[]).await?;
+    let _kopf = tenant.script("new", KopfVersion::Current, OPERATOR, &[("NAME", "new"), ("SLOW", "0")])?;
+    let platform = tenant.create(tenant.custom("Platform", "all")).await?;
+    let mut db = owned_by(&platform, tenant.custom("Database", "db"));
     db["metadata"]["labels"] = json!({ "new": "yes" });
-    scene.create(db).await?;
-    let address = scene.address("Database/db")?;
-    scene.until("Database/db", has_finalizers(&["new.example.com/guard"])).await?;
+    tenant.create(db).await?;
+    let address = tenant.address("Database/db")?;
+    tenant.until("Database/db", has_finalizers(&["new.example.com/guard"])).await?;
     for _ in 0..3 {
-        put_own(&scene, &address).await?;
+        put_own(&tenant, &address).await?;
         let both: &[&str] = &["new.example.com/guard", "shop-controller.example.com/lock"];
-        scene.until("Database/db", has_finalizers(both)).await?;
+        tenant.until("Database/db", has_finalizers(both)).await?;
     }
-    let message = told(&scene, &running, "Database/db", "new.example.com/guard").await?;
+    let message = told(&tenant, &running, "Database/db", "new.example.com/guard").await?;
     assert!(message.contains("(managers kopf, shop-controller)"), "{message}");
     assert!(!message.contains("lock"), "the lock was never taken off: {message}");
-    told(&scene, &running, "Platform/all", "Database db: finalizer new.example.com/guard").await?;
+    told(&tenant, &running, "Platform/all", "Database db: finalizer new.example.com/guard").await?;
     Ok(())
 }
 
 #[tokio::test]
 async fn who_fights_over_a_finalizer_of_a_child_that_is_no_parent_is_named_too() -> Result<()> {
-    let scene = Scene::set("childlock").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    let spec = json!({ "children": [scene.child("Deployment")], "settle": "100ms" });
-    scene.policy("db", "Database", spec).await?;
-    let running = scene.rollcall(&[]).await?;
-    let db = scene.create(scene.custom("Database", "db")).await?;
-    scene.create(owned_by(&db, deployment("web", 1))).await?;
-    scene.until("Database/db", says("Ready", "True")).await?;
-    let web = scene.address("Deployment/web")?;
+    let tenant = TestTenant::start("childlock").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    let spec = json!({ "children": [tenant.child("Deployment")], "settle": "100ms" });
+    tenant.policy("db", "Database", spec).await?;
+    let running = tenant.rollcall(&[]).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
+    tenant.create(owned_by(&db, deployment("web", 1))).await?;
+    tenant.until("Database/db", says("Ready", "True")).await?;
+    let web = tenant.address("Deployment/web")?;
     for _ in 0..3 {
         let both = |held: &Value| {
             let mut held = held.as_array().cloned().unwrap_or_default();
             held.push(json!("backup.example.com/hold"));
             json!(held)
         };
-        put_as(&scene, &web, "backup-controller", both).await?;
-        put_own(&scene, &web).await?;
+        put_as(&tenant, &web, "backup-controller", both).await?;
+        put_own(&tenant, &web).await?;
     }
     let message =
-        told(&scene, &running, "Database/db", "Deployment web: finalizer backup.example.com/hold").await?;
+        told(&tenant, &running, "Database/db", "Deployment web: finalizer backup.example.com/hold").await?;
     assert!(message.contains("(managers backup-controller, shop-controller)"), "{message}");
     assert!(!message.contains("lock"), "the lock was never taken off: {message}");
     Ok(())

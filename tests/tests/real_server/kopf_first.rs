@@ -1,11 +1,13 @@
 //! The very first try of a handler, of which nothing is to be seen on its object.
 
-use acceptance::crd::Crd;
-use acceptance::kopf::Kopf;
+use acceptance::crd::CrdBuilder;
+use acceptance::expectation::{StateExpectation, because, says};
+use acceptance::kopf::{KopfVersion, TenantKopf as _};
 use acceptance::objects::{condition, deployment, owned_by};
-use acceptance::recorder::{Recorder, Recording};
-use acceptance::scene::Scene;
-use acceptance::wish::{Wish, because, says};
+use acceptance::policies::TenantPolicies as _;
+use acceptance::recorder::{StateRecorder, StateRecording};
+use acceptance::rollcall::TenantRollcall as _;
+use acceptance::tenant::TestTenant;
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
@@ -36,23 +38,23 @@ def look(**_):
     pass
 "#;
 
-async fn policy(scene: &Scene, kind: &str, evidence: &str) -> Result<()> {
-    scene.crd(&Crd::new(kind)).await?;
-    let spec = json!({ "children": [scene.child("Deployment")], "settle": "1s", "evidence": evidence });
-    scene.policy(&kind.to_lowercase(), kind, spec).await?;
+async fn policy(tenant: &TestTenant, kind: &str, evidence: &str) -> Result<()> {
+    tenant.crd(&CrdBuilder::new(kind)).await?;
+    let spec = json!({ "children": [tenant.child("Deployment")], "settle": "1s", "evidence": evidence });
+    tenant.policy(&kind.to_lowercase(), kind, spec).await?;
     Ok(())
 }
 
 /// A parent with a child that becomes ready at once.
-async fn parent(scene: &Scene, kind: &str, name: &str) -> Result<()> {
-    let parent = scene.create(scene.custom(kind, name)).await?;
+async fn parent(tenant: &TestTenant, kind: &str, name: &str) -> Result<()> {
+    let parent = tenant.create(tenant.custom(kind, name)).await?;
     let child = format!("{}-{name}", kind.to_lowercase());
-    scene.create(owned_by(&parent, deployment(&child, 1))).await?;
+    tenant.create(owned_by(&parent, deployment(&child, 1))).await?;
     Ok(())
 }
 
 /// How often something was said of an object that Kopf had not handled: True, and that it is waited for.
-fn before_handled(recording: &Recording, kind: &str, name: &str) -> (usize, usize) {
+fn before_handled(recording: &StateRecording, kind: &str, name: &str) -> (usize, usize) {
     let (mut early, mut pending) = (0, 0);
     for state in recording.entries().iter().filter_map(|entry| entry.state.as_ref()) {
         if state["kind"] == kind && state["metadata"]["name"] == name && !handled(state) {
@@ -64,36 +66,36 @@ fn before_handled(recording: &Recording, kind: &str, name: &str) -> (usize, usiz
     (early, pending)
 }
 
-fn is_handled() -> Wish {
-    Wish::new("handled by Kopf", |state: &Value| handled(state))
+fn is_handled() -> StateExpectation {
+    StateExpectation::new("handled by Kopf", |state: &Value| handled(state))
 }
 
-async fn the_first_try_is_waited_for(word: &str, kopf: Kopf) -> Result<()> {
-    let scene = Scene::set(word).await?;
+async fn the_first_try_is_waited_for(word: &str, kopf: KopfVersion) -> Result<()> {
+    let tenant = TestTenant::start(word).await?;
     for (kind, evidence) in [("Database", "auto"), ("Cache", "kopf"), ("Shelf", "own")] {
-        policy(&scene, kind, evidence).await?;
+        policy(&tenant, kind, evidence).await?;
     }
-    let _running = scene.rollcall(&[]).await?;
-    let operator = scene.script("slow", kopf, SLOW, &[])?;
+    let _running = tenant.rollcall(&[]).await?;
+    let operator = tenant.script("slow", kopf, SLOW, &[])?;
     // What the operator leaves on one of them tells what it will leave on others.
-    parent(&scene, "Database", "quick").await?;
-    scene.until("Database/quick", says("Ready", "True").and(is_handled())).await?;
-    let recorder = Recorder::start(&scene, &["Database", "Cache", "Shelf"]).await?;
+    parent(&tenant, "Database", "quick").await?;
+    tenant.until("Database/quick", says("Ready", "True").and(is_handled())).await?;
+    let recorder = StateRecorder::start(&tenant, &["Database", "Cache", "Shelf"]).await?;
     for kind in ["Database", "Cache", "Shelf"] {
-        parent(&scene, kind, "slow").await?;
+        parent(&tenant, kind, "slow").await?;
     }
     for child in ["database-slow", "cache-slow", "shelf-slow"] {
-        scene.until(&format!("Deployment/{child}"), says("Available", "True")).await?;
+        tenant.until(&format!("Deployment/{child}"), says("Available", "True")).await?;
     }
     // Where the absence of a mark says nothing, quiet decides, and is wrong: so this is what it is about.
-    let early = scene.until("Shelf/slow", says("Ready", "True")).await?;
+    let early = tenant.until("Shelf/slow", says("Ready", "True")).await?;
     ensure!(!handled(&early), "the handler was quicker than the test: {early:#}");
     for place in ["Database/slow", "Cache/slow"] {
-        let waiting = scene.until(place, because("Ready", "ChildrenPending")).await?;
+        let waiting = tenant.until(place, because("Ready", "ChildrenPending")).await?;
         ensure!(!handled(&waiting), "{waiting:#}");
     }
     for place in ["Database/slow", "Cache/slow"] {
-        scene.until(place, says("Ready", "True").and(is_handled())).await?;
+        tenant.until(place, says("Ready", "True").and(is_handled())).await?;
     }
     let recording = recorder.stop().await?;
     for kind in ["Database", "Cache"] {
@@ -107,27 +109,27 @@ async fn the_first_try_is_waited_for(word: &str, kopf: Kopf) -> Result<()> {
 
 #[tokio::test]
 async fn a_handler_in_its_very_first_try_is_waited_for_however_ready_the_children_are() -> Result<()> {
-    the_first_try_is_waited_for("firsttry", Kopf::Current).await
+    the_first_try_is_waited_for("firsttry", KopfVersion::Current).await
 }
 
 #[tokio::test]
 async fn a_handler_of_an_older_kopf_in_its_very_first_try_is_waited_for_too() -> Result<()> {
-    the_first_try_is_waited_for("firstold", Kopf::Before144).await
+    the_first_try_is_waited_for("firstold", KopfVersion::Before144).await
 }
 
 #[tokio::test]
 async fn an_operator_that_leaves_no_marks_is_not_waited_for_though_its_finalizer_is_there() -> Result<()> {
-    let scene = Scene::set("unmarked").await?;
-    policy(&scene, "Database", "auto").await?;
-    let _running = scene.rollcall(&[]).await?;
-    let _operator = scene.script("timer", Kopf::Current, TIMER, &[])?;
+    let tenant = TestTenant::start("unmarked").await?;
+    policy(&tenant, "Database", "auto").await?;
+    let _running = tenant.rollcall(&[]).await?;
+    let _operator = tenant.script("timer", KopfVersion::Current, TIMER, &[])?;
     for name in ["one", "two"] {
-        parent(&scene, "Database", name).await?;
+        parent(&tenant, "Database", name).await?;
         let place = format!("Database/{name}");
-        let finalizer = Wish::new("held by Kopf", |state: &Value| {
+        let finalizer = StateExpectation::new("held by Kopf", |state: &Value| {
             state["metadata"]["finalizers"][0] == "kopf.zalando.org/KopfFinalizerMarker"
         });
-        let ready = scene.until(&place, says("Ready", "True").and(finalizer)).await?;
+        let ready = tenant.until(&place, says("Ready", "True").and(finalizer)).await?;
         ensure!(!handled(&ready), "a timer left a mark: {ready:#}");
     }
     Ok(())

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use acceptance::caller::code_of;
-use acceptance::crd::Crd;
-use acceptance::kopf::Kopf;
+use acceptance::crd::CrdBuilder;
+use acceptance::expectation::{because, has, mentions, says};
+use acceptance::kopf::{KopfVersion, TenantKopf as _};
 use acceptance::objects::{condition, deployment, owned_by, playing};
-use acceptance::recorder::{Recorder, Recording};
-use acceptance::rollcall::{Rollcall, policy_address};
-use acceptance::scene::Scene;
-use acceptance::wish::{because, has, mentions, says};
+use acceptance::policies::{TenantPolicies as _, policy_address};
+use acceptance::recorder::{StateRecorder, StateRecording};
+use acceptance::rollcall::{RollcallProcess, TenantRollcall as _};
+use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result, ensure};
 use http::Method;
 use serde_json::{Value, json};
@@ -37,19 +38,19 @@ def create(patch, **_):
     ]
 "#;
 
-async fn set(word: &str, crd: Crd, condition_of: Value) -> Result<(Scene, Rollcall)> {
-    let scene = Scene::set(word).await?;
-    scene.crd(&crd).await?;
-    let children = json!([scene.child("Deployment")]);
+async fn set(word: &str, crd: CrdBuilder, condition_of: Value) -> Result<(TestTenant, RollcallProcess)> {
+    let tenant = TestTenant::start(word).await?;
+    tenant.crd(&crd).await?;
+    let children = json!([tenant.child("Deployment")]);
     let spec = json!({ "children": children, "settle": "100ms", "condition": condition_of });
-    scene.policy("db", "Database", spec).await?;
-    let running = scene.rollcall(&[]).await?;
-    Ok((scene, running))
+    tenant.policy("db", "Database", spec).await?;
+    let running = tenant.rollcall(&[]).await?;
+    Ok((tenant, running))
 }
 
 /// Once an entry of `kind` was written it is there at every step; when ours came to be there where it was not, by its own
 /// word, in seconds of the day.
-fn never_lost(recording: &Recording, kind: &str) -> Result<Vec<i64>> {
+fn never_lost(recording: &StateRecording, kind: &str) -> Result<Vec<i64>> {
     let (mut seen, mut ours, mut had_ours) = (false, vec![], false);
     for state in recording.entries().iter().filter_map(|entry| entry.state.as_ref()) {
         if state["kind"] != "Database" {
@@ -73,16 +74,16 @@ fn second_of_day(time: &Value) -> Result<i64> {
     clock.split(':').try_fold(0, |sum, part| Ok(sum * 60 + part.parse::<i64>()?))
 }
 
-async fn yields(scene: &Scene, running: &Rollcall, manager: &str) -> Result<()> {
+async fn yields(tenant: &TestTenant, running: &RollcallProcess, manager: &str) -> Result<()> {
     running.until_metric("rollcall_parents_yielding", &[], |parents| parents > 0.0).await?;
     running.until_metric("rollcall_parent_yielding_info", &["name=\"db\""], |one| one > 0.0).await?;
-    let policy = policy_address(scene, "db")?;
+    let policy = policy_address(tenant, "db")?;
     let named = because("Ready", "Yielding").and(mentions("Ready", manager));
-    let said = scene.until_at(&policy, &named).await?;
+    let said = tenant.until_at(&policy, &named).await?;
     eprintln!("{:#}", condition(&said, "Ready").cloned().unwrap_or_default()["message"]);
     let told = async {
         loop {
-            let (events, _) = scene.admin.list(&scene.kind("Event"), &scene.name, "").await?;
+            let (events, _) = tenant.admin.list(&tenant.kind("Event"), &tenant.name, "").await?;
             let ours = |e: &&Value| e["reason"] == "ConditionOverwritten";
             if let Some(event) = events.iter().find(ours) {
                 return anyhow::Ok(event["message"].to_string());
@@ -90,22 +91,22 @@ async fn yields(scene: &Scene, running: &Rollcall, manager: &str) -> Result<()> 
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    let note = tokio::time::timeout(acceptance::scene::TEST_TIMEOUT, told).await.context("no Event")??;
+    let note = tokio::time::timeout(acceptance::TEST_TIMEOUT, told).await.context("no Event")??;
     ensure!(note.contains(manager), "{note}");
     Ok(())
 }
 
-async fn a_timer_is_yielded_to(word: &str, crd: Crd) -> Result<()> {
-    let (scene, running) = set(word, crd, json!({ "type": "Ready" })).await?;
-    let recorder = Recorder::start(&scene, &["Database"]).await?;
-    scene.create(scene.custom("Database", "db")).await?;
-    scene.until("Database/db", has("Ready", true)).await?;
-    let operator = scene.script("timer", Kopf::Current, TIMER, &[])?;
-    yields(&scene, &running, "kopf").await?;
+async fn a_timer_is_yielded_to(word: &str, crd: CrdBuilder) -> Result<()> {
+    let (tenant, running) = set(word, crd, json!({ "type": "Ready" })).await?;
+    let recorder = StateRecorder::start(&tenant, &["Database"]).await?;
+    tenant.create(tenant.custom("Database", "db")).await?;
+    tenant.until("Database/db", has("Ready", true)).await?;
+    let operator = tenant.script("timer", KopfVersion::Current, TIMER, &[])?;
+    yields(&tenant, &running, "kopf").await?;
     // Up to where it writes once a minute takes too long for every day.
     let full = std::env::var("ROLLCALL_FULL").is_ok_and(|full| full == "1");
     for tick in if full { &[40, 80, 120, 160, 200][..] } else { &[12] } {
-        scene.until("Database/db", mentions("Synced", &format!("tick {tick}."))).await?;
+        tenant.until("Database/db", mentions("Synced", &format!("tick {tick}."))).await?;
     }
     let ours = never_lost(&recorder.stop().await?, "Synced")?;
     let gaps: Vec<i64> = ours.windows(2).map(|pair| (pair[1] - pair[0]).rem_euclid(86_400)).collect();
@@ -123,35 +124,35 @@ async fn a_timer_is_yielded_to(word: &str, crd: Crd) -> Result<()> {
 
 #[tokio::test]
 async fn a_timer_of_kopf_that_replaces_the_list_is_yielded_to_and_named() -> Result<()> {
-    a_timer_is_yielded_to("timer", Crd::new("Database")).await
+    a_timer_is_yielded_to("timer", CrdBuilder::new("Database")).await
 }
 
 #[tokio::test]
 async fn a_timer_of_kopf_that_replaces_an_atomic_list_is_yielded_to_and_named() -> Result<()> {
-    a_timer_is_yielded_to("atomictimer", Crd::new("Database").atomic()).await
+    a_timer_is_yielded_to("atomictimer", CrdBuilder::new("Database").atomic()).await
 }
 
 #[tokio::test]
 async fn a_controller_that_puts_a_status_of_its_own_is_yielded_to_and_named() -> Result<()> {
-    let (scene, running) = set("putstatus", Crd::new("Database"), json!({ "type": "Ready" })).await?;
-    let recorder = Recorder::start(&scene, &["Database"]).await?;
-    scene.create(scene.custom("Database", "db")).await?;
-    let address = scene.address("Database/db")?;
+    let (tenant, running) = set("putstatus", CrdBuilder::new("Database"), json!({ "type": "Ready" })).await?;
+    let recorder = StateRecorder::start(&tenant, &["Database"]).await?;
+    tenant.create(tenant.custom("Database", "db")).await?;
+    let address = tenant.address("Database/db")?;
     let path = format!("{}/status?fieldManager=shop-controller", address.path());
     // The first word, three in a row, and then a minute may pass before ours comes again.
     while running.metric("rollcall_parents_yielding", &[]).await? == 0.0 {
-        let mut db = scene.get("Database/db").await?;
+        let mut db = tenant.get("Database/db").await?;
         if condition(&db, "Ready").is_none() {
             tokio::time::sleep(Duration::from_millis(20)).await;
             continue;
         }
         db["status"] = json!({ "conditions": [{ "type": "Synced", "status": "True", "reason": "Put" }] });
-        match scene.admin.send(Method::PUT, &path, "application/json", serde_json::to_vec(&db)?).await {
+        match tenant.admin.send(Method::PUT, &path, "application/json", serde_json::to_vec(&db)?).await {
             Err(error) if code_of(&error) != Some(409) => return Err(error),
             _ => {}
         }
     }
-    yields(&scene, &running, "shop-controller").await?;
+    yields(&tenant, &running, "shop-controller").await?;
     never_lost(&recorder.stop().await?, "Synced")?;
     Ok(())
 }
@@ -159,15 +160,15 @@ async fn a_controller_that_puts_a_status_of_its_own_is_yielded_to_and_named() ->
 #[tokio::test]
 async fn a_ready_of_a_kopf_operator_stays_its_own_and_the_fallback_says_what_is() -> Result<()> {
     let fallback = json!({ "type": "Ready", "fallback": "ChildrenReady" });
-    let (scene, _running) = set("owner", Crd::new("Database"), fallback).await?;
-    let operator = scene.script("owner", Kopf::Current, OWNER, &[])?;
-    let db = scene.create(scene.custom("Database", "db")).await?;
-    scene.create(owned_by(&db, playing("hold", deployment("web", 1)))).await?;
-    scene.until("Database/db", because("Ready", "Created")).await?;
+    let (tenant, _running) = set("owner", CrdBuilder::new("Database"), fallback).await?;
+    let operator = tenant.script("owner", KopfVersion::Current, OWNER, &[])?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
+    tenant.create(owned_by(&db, playing("hold", deployment("web", 1)))).await?;
+    tenant.until("Database/db", because("Ready", "Created")).await?;
     let said = says("ChildrenReady", "False").and(mentions("ChildrenReady", "Deployment web"));
-    scene.until("Database/db", said.and(because("Ready", "Created"))).await?;
-    scene.play("web", None).await?;
-    scene.until("Database/db", says("ChildrenReady", "True").and(because("Ready", "Created"))).await?;
+    tenant.until("Database/db", said.and(because("Ready", "Created"))).await?;
+    tenant.play("web", None).await?;
+    tenant.until("Database/db", says("ChildrenReady", "True").and(because("Ready", "Created"))).await?;
     operator.never_stumbled()
 }
 
@@ -186,18 +187,18 @@ def tick(patch, status, memo, **_):
 #[tokio::test]
 async fn where_ready_is_overwritten_again_and_again_the_fallback_takes_over_for_good() -> Result<()> {
     let fallback = json!({ "type": "Ready", "fallback": "ChildrenReady" });
-    let (scene, running) = set("purist", Crd::new("Database"), fallback).await?;
-    let db = scene.create(scene.custom("Database", "db")).await?;
-    scene.create(owned_by(&db, playing("hold", deployment("web", 1)))).await?;
-    scene.until("Database/db", says("Ready", "False").and(has("ChildrenReady", false))).await?;
-    let operator = scene.script("purist", Kopf::Current, PURIST, &[])?;
+    let (tenant, running) = set("purist", CrdBuilder::new("Database"), fallback).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
+    tenant.create(owned_by(&db, playing("hold", deployment("web", 1)))).await?;
+    tenant.until("Database/db", says("Ready", "False").and(has("ChildrenReady", false))).await?;
+    let operator = tenant.script("purist", KopfVersion::Current, PURIST, &[])?;
     let said = says("ChildrenReady", "False").and(mentions("ChildrenReady", "Deployment web"));
-    scene.until("Database/db", said.and(has("Ready", false))).await?;
-    yields(&scene, &running, "kopf").await?;
-    let recorder = Recorder::start(&scene, &["Database"]).await?;
-    scene.play("web", None).await?;
-    scene.until("Database/db", says("ChildrenReady", "True").and(has("Ready", false))).await?;
-    scene.until("Database/db", mentions("Synced", "tick 15.")).await?;
+    tenant.until("Database/db", said.and(has("Ready", false))).await?;
+    yields(&tenant, &running, "kopf").await?;
+    let recorder = StateRecorder::start(&tenant, &["Database"]).await?;
+    tenant.play("web", None).await?;
+    tenant.until("Database/db", says("ChildrenReady", "True").and(has("Ready", false))).await?;
+    tenant.until("Database/db", mentions("Synced", "tick 15.")).await?;
     let came_back = never_lost(&recorder.stop().await?, "ChildrenReady")?;
     ensure!(came_back.is_empty(), "Ready was given up: {came_back:?}");
     operator.never_stumbled()

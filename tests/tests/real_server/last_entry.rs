@@ -1,35 +1,39 @@
 //! With the last entry of Rollcall's goes a list that holds nothing else, and what the CRD's schema says by default shows again.
 
-use acceptance::crd::Crd;
+use acceptance::crd::CrdBuilder;
+use acceptance::expectation::{StateExpectation, says};
 use acceptance::objects::{deployment, owned_by};
-use acceptance::rollcall::{Rollcall, policy_address, rollcall};
-use acceptance::scene::Scene;
-use acceptance::wish::{Wish, says};
+use acceptance::policies::TenantPolicies as _;
+use acceptance::policies::policy_address;
+use acceptance::rollcall::RollcallProcess;
+use acceptance::rollcall::TenantRollcall as _;
+use acceptance::rollcall_command::rollcall;
+use acceptance::tenant::TestTenant;
 use anyhow::Result;
 use serde_json::{Value, json};
 
-async fn ready_database(scene: &Scene) -> Result<(Value, Rollcall)> {
-    let policy = scene.policy("db", "Database", over_deployments(scene)).await?;
-    let running = scene.rollcall(&[]).await?;
-    let db = scene.create(scene.custom("Database", "db")).await?;
-    scene.create(owned_by(&db, deployment("web", 1))).await?;
-    scene.until("Database/db", says("Ready", "True")).await?;
+async fn ready_database(tenant: &TestTenant) -> Result<(Value, RollcallProcess)> {
+    let policy = tenant.policy("db", "Database", over_deployments(tenant)).await?;
+    let running = tenant.rollcall(&[]).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
+    tenant.create(owned_by(&db, deployment("web", 1))).await?;
+    tenant.until("Database/db", says("Ready", "True")).await?;
     Ok((policy, running))
 }
 
-fn over_deployments(scene: &Scene) -> Value {
-    json!({ "children": [scene.child("Deployment")], "settle": "100ms" })
+fn over_deployments(tenant: &TestTenant) -> Value {
+    json!({ "children": [tenant.child("Deployment")], "settle": "100ms" })
 }
 
 /// As a new object of that kind says, of which no policy was ever told.
-async fn untouched(scene: &Scene, kind: &str) -> Result<Value> {
-    scene.create(scene.custom(kind, "untouched")).await?;
-    Ok(scene.get(&format!("{kind}/untouched")).await?["status"].clone())
+async fn untouched(tenant: &TestTenant, kind: &str) -> Result<Value> {
+    tenant.create(tenant.custom(kind, "untouched")).await?;
+    Ok(tenant.get(&format!("{kind}/untouched")).await?["status"].clone())
 }
 
-fn has_status(wanted: &Value) -> Wish {
+fn has_status(wanted: &Value) -> StateExpectation {
     let wanted = wanted.clone();
-    Wish::new("without a trace in its status", move |object| object["status"] == wanted)
+    StateExpectation::new("without a trace in its status", move |object| object["status"] == wanted)
 }
 
 fn version(object: &Value) -> &Value {
@@ -40,56 +44,60 @@ fn version(object: &Value) -> &Value {
 #[tokio::test]
 async fn where_a_policy_goes_the_default_of_the_crd_shows_again() -> Result<()> {
     for (word, crd) in
-        [("default-map", Crd::new("Database")), ("default-atom", Crd::new("Database").atomic())]
+        [("default-map", CrdBuilder::new("Database")), ("default-atom", CrdBuilder::new("Database").atomic())]
     {
-        let scene = Scene::set(word).await?;
-        scene.crd_with_defaults(&crd).await?;
-        let first = untouched(&scene, "Database").await?;
+        let tenant = TestTenant::start(word).await?;
+        tenant.crd_with_defaults(&crd).await?;
+        let first = untouched(&tenant, "Database").await?;
         assert_eq!(first["conditions"][0]["reason"], "ChildrenPending", "{first}");
-        let (_, running) = ready_database(&scene).await?;
-        let policy = policy_address(&scene, "db")?;
-        scene.admin.delete(&policy).await?;
-        let released = scene.until("Database/db", has_status(&first)).await?;
+        let (_, running) = ready_database(&tenant).await?;
+        let policy = policy_address(&tenant, "db")?;
+        tenant.admin.delete(&policy).await?;
+        let released = tenant.until("Database/db", has_status(&first)).await?;
         // The default is in our words, and is never taken for an entry that is still to be removed.
         running.until_printed("the entries of a deleted policy are removed").await?;
-        assert_eq!(version(&scene.get("Database/db").await?), version(&released), "nothing more was written");
-        scene.policy("db", "Database", over_deployments(&scene)).await?;
-        scene.until("Database/db", says("Ready", "True")).await?;
+        assert_eq!(
+            version(&tenant.get("Database/db").await?),
+            version(&released),
+            "nothing more was written"
+        );
+        tenant.policy("db", "Database", over_deployments(&tenant)).await?;
+        tenant.until("Database/db", says("Ready", "True")).await?;
     }
     Ok(())
 }
 
 #[tokio::test]
 async fn without_a_default_nothing_is_left_and_what_others_say_stays() -> Result<()> {
-    let scene = Scene::set("last-entry").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    let (_, _running) = ready_database(&scene).await?;
-    let beside = scene.create(scene.custom("Database", "beside")).await?;
-    scene.create(owned_by(&beside, deployment("beside", 1))).await?;
-    scene.until("Database/beside", says("Ready", "True")).await?;
+    let tenant = TestTenant::start("last-entry").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    let (_, _running) = ready_database(&tenant).await?;
+    let beside = tenant.create(tenant.custom("Database", "beside")).await?;
+    tenant.create(owned_by(&beside, deployment("beside", 1))).await?;
+    tenant.until("Database/beside", says("Ready", "True")).await?;
     let synced = json!({ "type": "Synced", "status": "True" });
     let added = json!([{ "op": "add", "path": "/status/conditions/-", "value": synced }]);
-    scene.admin.json_patch(&scene.address("Database/beside")?, "/status", &added).await?;
-    scene.admin.delete(&policy_address(&scene, "db")?).await?;
-    scene.until("Database/db", has_status(&json!({}))).await?;
-    scene.until("Database/beside", has_status(&json!({ "conditions": [synced] }))).await?;
+    tenant.admin.json_patch(&tenant.address("Database/beside")?, "/status", &added).await?;
+    tenant.admin.delete(&policy_address(&tenant, "db")?).await?;
+    tenant.until("Database/db", has_status(&json!({}))).await?;
+    tenant.until("Database/beside", has_status(&json!({ "conditions": [synced] }))).await?;
     Ok(())
 }
 
 #[tokio::test]
 async fn an_uninstall_brings_the_default_back_too_and_twice_it_writes_nothing() -> Result<()> {
-    let scene = Scene::set("default-release").await?;
-    scene.crd_with_defaults(&Crd::new("Database")).await?;
-    let first = untouched(&scene, "Database").await?;
-    let (policy, mut running) = ready_database(&scene).await?;
+    let tenant = TestTenant::start("default-release").await?;
+    tenant.crd_with_defaults(&CrdBuilder::new("Database")).await?;
+    let first = untouched(&tenant, "Database").await?;
+    let (policy, mut running) = ready_database(&tenant).await?;
     assert!(running.terminate().await?.success());
-    let file = scene.policies_file(&[policy])?;
-    let kubeconfig = scene.kubeconfig(scene.plane.url()).await?;
+    let file = tenant.policies_file(&[policy])?;
+    let kubeconfig = tenant.kubeconfig(tenant.plane.url()).await?;
     let (file, kubeconfig) = (file.to_string_lossy(), kubeconfig.to_string_lossy());
     let mut versions = Vec::new();
     for _ in 0..2 {
         rollcall(&["release", "--kubeconfig", &kubeconfig, "-f", &file])?;
-        let released = scene.get("Database/db").await?;
+        let released = tenant.get("Database/db").await?;
         assert_eq!(released["status"], first);
         versions.push(version(&released).clone());
     }
@@ -99,24 +107,24 @@ async fn an_uninstall_brings_the_default_back_too_and_twice_it_writes_nothing() 
 
 #[tokio::test]
 async fn a_list_that_the_schema_requires_stays_and_is_empty() -> Result<()> {
-    let scene = Scene::set("required-list").await?;
-    let mut crd = Crd::new("Database").manifest(&scene.group);
+    let tenant = TestTenant::start("required-list").await?;
+    let mut crd = CrdBuilder::new("Database").manifest(&tenant.group);
     let status = "/spec/versions/0/schema/openAPIV3Schema/properties/status";
     if let Some(status) = crd.pointer_mut(status) {
         status["required"] = json!(["conditions"]);
     }
-    scene.define(&crd).await?;
-    let (policy, mut running) = ready_database(&scene).await?;
-    scene.admin.delete(&policy_address(&scene, "db")?).await?;
-    scene.until("Database/db", has_status(&json!({ "conditions": [] }))).await?;
+    tenant.define(&crd).await?;
+    let (policy, mut running) = ready_database(&tenant).await?;
+    tenant.admin.delete(&policy_address(&tenant, "db")?).await?;
+    tenant.until("Database/db", has_status(&json!({ "conditions": [] }))).await?;
 
-    scene.policy("db", "Database", over_deployments(&scene)).await?;
-    scene.until("Database/db", says("Ready", "True")).await?;
+    tenant.policy("db", "Database", over_deployments(&tenant)).await?;
+    tenant.until("Database/db", says("Ready", "True")).await?;
     assert!(running.terminate().await?.success());
-    let file = scene.policies_file(&[policy])?;
-    let kubeconfig = scene.kubeconfig(scene.plane.url()).await?;
+    let file = tenant.policies_file(&[policy])?;
+    let kubeconfig = tenant.kubeconfig(tenant.plane.url()).await?;
     let (file, kubeconfig) = (file.to_string_lossy(), kubeconfig.to_string_lossy());
     rollcall(&["release", "--kubeconfig", &kubeconfig, "-f", &file])?;
-    assert_eq!(scene.get("Database/db").await?["status"], json!({ "conditions": [] }));
+    assert_eq!(tenant.get("Database/db").await?["status"], json!({ "conditions": [] }));
     Ok(())
 }

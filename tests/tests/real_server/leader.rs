@@ -1,13 +1,14 @@
 //! Two replicas and one lease: one writes, the other knows everything and takes over.
 
-use acceptance::caller::{Caller, version_of};
-use acceptance::crd::Crd;
-use acceptance::gate::{Gate, Rule};
+use acceptance::caller::{ApiCaller, version_of};
+use acceptance::crd::CrdBuilder;
+use acceptance::expectation::{StateExpectation, says};
+use acceptance::gate::{ApiGate, GateRule};
 use acceptance::objects::{deployment, owned_by};
-use acceptance::recorder::Recorder;
-use acceptance::rollcall::Rollcall;
-use acceptance::scene::Scene;
-use acceptance::wish::{Wish, says};
+use acceptance::policies::TenantPolicies as _;
+use acceptance::recorder::StateRecorder;
+use acceptance::rollcall::{RollcallProcess, TenantRollcall as _};
+use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result, ensure};
 use http::Method;
 use serde_json::{Value, json};
@@ -16,36 +17,36 @@ use tokio::time::Instant;
 const ELECTED: [&str; 2] = ["--leader-elect", "--audit=0s"];
 
 /// A leader, a standby, and a parent that is ready.
-async fn two(word: &str) -> Result<(Scene, Rollcall, Rollcall)> {
-    let scene = Scene::set(word).await?;
-    scene.crd(&Crd::new("Database")).await?;
-    let spec = json!({ "children": [scene.child("Deployment")], "settle": "100ms" });
-    scene.policy("db", "Database", spec).await?;
-    let leader = scene.rollcall(&ELECTED).await?;
+async fn two(word: &str) -> Result<(TestTenant, RollcallProcess, RollcallProcess)> {
+    let tenant = TestTenant::start(word).await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    let spec = json!({ "children": [tenant.child("Deployment")], "settle": "100ms" });
+    tenant.policy("db", "Database", spec).await?;
+    let leader = tenant.rollcall(&ELECTED).await?;
     leader.until_metric("rollcall_leader", &[], |leads| leads > 0.5).await?;
-    let standby = scene.rollcall_at(scene.plane.url(), &ELECTED).await?;
+    let standby = tenant.rollcall_at(tenant.plane.url(), &ELECTED).await?;
     standby.until_ready().await?;
-    let db = scene.create(scene.custom("Database", "db")).await?;
-    scene.create(owned_by(&db, deployment("web", 1))).await?;
-    scene.until("Database/db", says("Ready", "True")).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
+    tenant.create(owned_by(&db, deployment("web", 1))).await?;
+    tenant.until("Database/db", says("Ready", "True")).await?;
     standby.until_metric("rollcall_reflector_objects", &[], |rows| rows >= 2.0).await?;
     assert!(standby.metric("rollcall_leader", &[]).await? < 0.5);
-    Ok((scene, leader, standby))
+    Ok((tenant, leader, standby))
 }
 
-async fn leads(one: &Rollcall) -> Result<()> {
+async fn leads(one: &RollcallProcess) -> Result<()> {
     one.until_metric("rollcall_leader", &[], |leads| leads > 0.5).await?;
     Ok(())
 }
 
 /// Writes that it tried, whatever became of them.
-async fn writes(one: &Rollcall) -> Result<f64> {
+async fn writes(one: &RollcallProcess) -> Result<f64> {
     one.metric("rollcall_writes_total", &[]).await
 }
 
-fn held_by_another(than: &Value) -> Wish {
+fn held_by_another(than: &Value) -> StateExpectation {
     let than = than["spec"]["holderIdentity"].clone();
-    Wish::new("held by another", move |lease| {
+    StateExpectation::new("held by another", move |lease| {
         let holder = &lease["spec"]["holderIdentity"];
         holder.as_str().is_some_and(|name| !name.is_empty()) && *holder != than
     })
@@ -53,23 +54,23 @@ fn held_by_another(than: &Value) -> Wish {
 
 #[tokio::test]
 async fn a_standby_writes_nothing_and_takes_over_from_a_leader_that_was_killed() -> Result<()> {
-    let (scene, mut leader, standby) = two("leader-killed").await?;
+    let (tenant, mut leader, standby) = two("leader-killed").await?;
     ensure!(writes(&leader).await? >= 2.0 && writes(&standby).await? < 0.5, "both wrote");
     // A sum over all replicas counts each parent once.
     let ready = ["verdict=\"Ready\""];
     leader.until_metric("rollcall_parents", &ready, |n| n > 0.5).await?;
     ensure!(standby.metric("rollcall_parents", &[]).await? < 0.5, "the standby counts as well");
 
-    let before = scene.get("Lease/rollcall").await?;
+    let before = tenant.get("Lease/rollcall").await?;
     leader.kill()?;
     let died = Instant::now();
-    scene.play("web", Some("crash")).await?;
-    scene.until("Database/db", says("Ready", "False")).await?;
+    tenant.play("web", Some("crash")).await?;
+    tenant.until("Database/db", says("Ready", "False")).await?;
     let took = died.elapsed();
     ensure!(took.as_secs() < 40, "{took:?}");
     eprintln!("killed leader: the standby's first write after {took:?}");
     leads(&standby).await?;
-    let after = scene.get("Lease/rollcall").await?;
+    let after = tenant.get("Lease/rollcall").await?;
     assert!(held_by_another(&before).holds(Some(&after)), "{after:#}");
     assert_eq!(after["spec"]["leaseTransitions"], json!(1));
     standby.until_metric("rollcall_parents", &[], |n| n > 0.5).await?;
@@ -78,19 +79,19 @@ async fn a_standby_writes_nothing_and_takes_over_from_a_leader_that_was_killed()
 
 #[tokio::test]
 async fn a_leader_that_is_told_to_stop_hands_over_at_once_and_nothing_is_written_at_rest() -> Result<()> {
-    let (scene, mut leader, standby) = two("leader-stops").await?;
-    let policy = scene.policy_name("db");
-    let whole = Wish::new("counted", |policy| policy["status"]["ready"] == json!(1));
-    scene.until(&format!("ReadinessPolicy/{policy}"), whole).await?;
+    let (tenant, mut leader, standby) = two("leader-stops").await?;
+    let policy = tenant.policy_name("db");
+    let whole = StateExpectation::new("counted", |policy| policy["status"]["ready"] == json!(1));
+    tenant.until(&format!("ReadinessPolicy/{policy}"), whole).await?;
     let versions = async || -> Result<[u64; 2]> {
-        let policy = scene.get(&format!("ReadinessPolicy/{policy}")).await?;
-        Ok([version_of(&scene.get("Database/db").await?), version_of(&policy)])
+        let policy = tenant.get(&format!("ReadinessPolicy/{policy}")).await?;
+        Ok([version_of(&tenant.get("Database/db").await?), version_of(&policy)])
     };
     let before = versions().await?;
-    let lease = scene.get("Lease/rollcall").await?;
+    let lease = tenant.get("Lease/rollcall").await?;
     let told = Instant::now();
     assert!(leader.terminate().await?.success());
-    scene.until("Lease/rollcall", held_by_another(&lease)).await?;
+    tenant.until("Lease/rollcall", held_by_another(&lease)).await?;
     let took = told.elapsed();
     eprintln!("handed over in {took:?}");
     ensure!(took.as_secs() < 10, "it waited for the lease to run out: {took:?}");
@@ -98,8 +99,8 @@ async fn a_leader_that_is_told_to_stop_hands_over_at_once_and_nothing_is_written
     // It says what it counts once it leads, and by then has weighed everything.
     standby.until_metric("rollcall_parents", &["verdict=\"Ready\""], |n| n > 0.5).await?;
     assert_eq!(versions().await?, before);
-    scene.play("web", Some("crash")).await?;
-    scene.until("Database/db", says("Ready", "False")).await?;
+    tenant.play("web", Some("crash")).await?;
+    tenant.until("Database/db", says("Ready", "False")).await?;
     // The one that stopped comes back as a standby.
     leader.again().await?;
     ensure!(leader.metric("rollcall_leader", &[]).await? < 0.5, "two leaders");
@@ -108,59 +109,59 @@ async fn a_leader_that_is_told_to_stop_hands_over_at_once_and_nothing_is_written
 
 #[tokio::test]
 async fn a_leader_that_slept_through_the_loss_of_its_lease_writes_nothing_when_it_wakes() -> Result<()> {
-    let (scene, sleeper, standby) = two("leader-sleeps").await?;
-    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    let (tenant, sleeper, standby) = two("leader-sleeps").await?;
+    let recorder = StateRecorder::start(&tenant, &["Database"]).await?;
     let written = writes(&sleeper).await?;
     sleeper.pause()?;
     // What it will find when it wakes: that all is not well, followed by that it is.
-    scene.play("web", Some("crash")).await?;
-    scene.until("Database/db", says("Ready", "False")).await?;
+    tenant.play("web", Some("crash")).await?;
+    tenant.until("Database/db", says("Ready", "False")).await?;
     leads(&standby).await?;
-    scene.play("web", None).await?;
-    scene.until("Database/db", says("Ready", "True")).await?;
-    let before = version_of(&scene.get("Database/db").await?);
+    tenant.play("web", None).await?;
+    tenant.until("Database/db", says("Ready", "True")).await?;
+    let before = version_of(&tenant.get("Database/db").await?);
     sleeper.resume()?;
     sleeper.until_metric("rollcall_leader", &[], |leads| leads < 0.5).await?;
     sleeper.until_printed("lost leadership").await?;
     // It has taken in everything by the time it has seen a change that comes after its waking, and so has the leader.
-    let db = scene.create(scene.custom("Database", "later")).await?;
-    scene.create(owned_by(&db, deployment("later", 1))).await?;
-    scene.until("Database/later", says("Ready", "True")).await?;
+    let db = tenant.create(tenant.custom("Database", "later")).await?;
+    tenant.create(owned_by(&db, deployment("later", 1))).await?;
+    tenant.until("Database/later", says("Ready", "True")).await?;
     sleeper.until_metric("rollcall_reflector_objects", &[], |rows| rows >= 4.0).await?;
     let refused = sleeper.metric("rollcall_writes_total", &["outcome=\"standby\""]).await?;
     ensure!(writes(&sleeper).await? - refused <= written, "it wrote after it woke");
-    assert_eq!(version_of(&scene.get("Database/db").await?), before);
+    assert_eq!(version_of(&tenant.get("Database/db").await?), before);
     let recording = recorder.stop().await?;
-    let statuses = recording.statuses(&scene.address("Database/db")?, "Ready");
+    let statuses = recording.statuses(&tenant.address("Database/db")?, "Ready");
     assert_eq!(statuses, ["True", "False", "True"]);
     Ok(())
 }
 
 #[tokio::test]
 async fn a_leader_that_cannot_renew_stops_before_another_begins() -> Result<()> {
-    let (scene, mut first, mut second) = two("leader-cut-off").await?;
+    let (tenant, mut first, mut second) = two("leader-cut-off").await?;
     assert!(first.terminate().await?.success() && second.terminate().await?.success());
-    let own = Caller::from_kubeconfig(&scene.kubeconfig(scene.plane.url()).await?).await?;
-    let gate = Gate::open(&own).await?;
-    let cut_off = scene.rollcall_at(&gate.url, &ELECTED).await?;
+    let own = ApiCaller::from_kubeconfig(&tenant.kubeconfig(tenant.plane.url()).await?).await?;
+    let gate = ApiGate::open(&own).await?;
+    let cut_off = tenant.rollcall_at(&gate.url, &ELECTED).await?;
     leads(&cut_off).await?;
-    let standby = scene.rollcall_at(scene.plane.url(), &ELECTED).await?;
+    let standby = tenant.rollcall_at(tenant.plane.url(), &ELECTED).await?;
     standby.until_ready().await?;
     let printed = standby.output().len();
 
     // Everything passes but its renewals: it sees what it would have to write, and could.
-    gate.set(Rule::Hold(Method::PUT, "/leases/".to_owned()));
+    gate.set(GateRule::Hold(Method::PUT, "/leases/".to_owned()));
     cut_off.until_metric("rollcall_leader", &[], |leads| leads < 0.5).await?;
     let written = writes(&cut_off).await?;
-    scene.play("web", Some("crash")).await?;
-    scene.until("Database/db", says("Ready", "False")).await?;
+    tenant.play("web", Some("crash")).await?;
+    tenant.until("Database/db", says("Ready", "False")).await?;
     leads(&standby).await?;
     ensure!(writes(&cut_off).await? <= written, "it wrote without a lease");
     // Both print into one log.
     let log = standby.output().split_off(printed);
     let place = |words: &str| log.find(words).with_context(|| format!("no {words:?} in\n{log}"));
     ensure!(place("lost leadership")? < place("\"became leader\"")?, "two led at once\n{log}");
-    gate.set(Rule::Pass);
+    gate.set(GateRule::Pass);
     cut_off.until_printed("\"standing by\"").await?;
     assert!(cut_off.metric("rollcall_leader", &[]).await? < 0.5);
     Ok(())

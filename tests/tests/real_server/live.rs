@@ -3,28 +3,31 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-use acceptance::crd::Crd;
+use acceptance::crd::CrdBuilder;
 use acceptance::objects::{config_map, deployment, owned_by, playing};
-use acceptance::scene::Scene;
+use acceptance::policies::TenantPolicies as _;
+use acceptance::rights::TenantRights as _;
+use acceptance::rollcall::TenantRollcall as _;
+use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 /// A parent with one workload that is ready and one that is not; a policy in a file alone.
-async fn scene_with_shop(word: &str) -> Result<Scene> {
-    let scene = Scene::set(word).await?;
-    scene.crd(&Crd::new("Database")).await?;
-    let db = scene.create(scene.custom("Database", "db")).await?;
-    scene.create(owned_by(&db, deployment("web", 1))).await?;
-    scene.create(owned_by(&db, playing("hold", deployment("slow", 1)))).await?;
-    scene.until("Deployment/web", acceptance::wish::says("Available", "True")).await?;
-    Ok(scene)
+async fn tenant_with_shop(word: &str) -> Result<TestTenant> {
+    let tenant = TestTenant::start(word).await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
+    tenant.create(owned_by(&db, deployment("web", 1))).await?;
+    tenant.create(owned_by(&db, playing("hold", deployment("slow", 1)))).await?;
+    tenant.until("Deployment/web", acceptance::expectation::says("Available", "True")).await?;
+    Ok(tenant)
 }
 
-/// Runs the binary as the administrator in this scene: exit code, standard output, standard error.
-pub(crate) async fn run(scene: &Scene, args: &[&str]) -> Result<(i32, String, String)> {
-    let admin = scene.plane.kubeconfig();
+/// Runs the binary as the administrator in this tenant: exit code, standard output, standard error.
+pub(crate) async fn run(tenant: &TestTenant, args: &[&str]) -> Result<(i32, String, String)> {
+    let admin = tenant.plane.kubeconfig();
     let mut command = Command::new(acceptance::places::rollcall()?);
-    command.args(args).args(["--kubeconfig", &admin.to_string_lossy(), "-n", &scene.name]);
+    command.args(args).args(["--kubeconfig", &admin.to_string_lossy(), "-n", &tenant.name]);
     let output = tokio::task::spawn_blocking(move || command.output()).await??;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Ok((output.status.code().context("killed")?, text(&output.stdout), text(&output.stderr)))
@@ -32,20 +35,20 @@ pub(crate) async fn run(scene: &Scene, args: &[&str]) -> Result<(i32, String, St
 
 #[tokio::test]
 async fn a_tree_needs_neither_a_service_nor_a_policy() -> Result<()> {
-    let scene = scene_with_shop("tree").await?;
-    let object = format!("database.{}/db", scene.group);
-    let (code, out, err) = run(&scene, &["tree", &object]).await?;
+    let tenant = tenant_with_shop("tree").await?;
+    let object = format!("database.{}/db", tenant.group);
+    let (code, out, err) = run(&tenant, &["tree", &object]).await?;
     assert_eq!(code, 1, "{out}{err}");
     for part in ["Database", "Deployment", "slow", "web", "Progressing", "Ready"] {
         assert!(out.contains(part), "no {part} in:\n{out}");
     }
-    let (_, out, _) = run(&scene, &["tree", &object, "-o", "json"]).await?;
+    let (_, out, _) = run(&tenant, &["tree", &object, "-o", "json"]).await?;
     let trees: Value = serde_json::from_str(&out)?;
     assert_eq!(trees[0]["children"].as_array().map(Vec::len), Some(2), "{out}");
     assert_eq!(trees[0]["children"][0]["name"], "slow", "the worst comes first");
     let turned = "conditions[Available].lastTransitionTime";
     assert_eq!(trees[0]["children"][1]["sinceFrom"], turned, "since when, and who says so: {out}");
-    let (code, _, err) = run(&scene, &["tree", "nonsense/db"]).await?;
+    let (code, _, err) = run(&tenant, &["tree", "nonsense/db"]).await?;
     assert_eq!(code, 2);
     assert!(err.contains("nonsense") && err.contains("kubectl api-resources"), "{err}");
     Ok(())
@@ -53,11 +56,11 @@ async fn a_tree_needs_neither_a_service_nor_a_policy() -> Result<()> {
 
 #[tokio::test]
 async fn wait_returns_when_all_of_it_is_ready_and_not_before() -> Result<()> {
-    let scene = scene_with_shop("wait").await?;
-    let object = format!("database.{}/db", scene.group);
-    let admin = scene.plane.kubeconfig();
+    let tenant = tenant_with_shop("wait").await?;
+    let object = format!("database.{}/db", tenant.group);
+    let admin = tenant.plane.kubeconfig();
     let mut command = Command::new(acceptance::places::rollcall()?);
-    command.args(["wait", &object, "--timeout", "10m", "-n", &scene.name]);
+    command.args(["wait", &object, "--timeout", "10m", "-n", &tenant.name]);
     command.args(["--kubeconfig", &admin.to_string_lossy()]);
     let mut waiting = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let mut said = BufReader::new(waiting.stderr.take().context("no output")?).lines();
@@ -69,7 +72,7 @@ async fn wait_returns_when_all_of_it_is_ready_and_not_before() -> Result<()> {
     let (cause, said) = cause.await?;
     assert!(cause.is_some(), "the root cause is named");
     assert_eq!(waiting.try_wait()?, None, "it waits while one child is not ready");
-    scene.play("slow", None).await?;
+    tenant.play("slow", None).await?;
     let ended = tokio::task::spawn_blocking(move || waiting.wait_with_output()).await??;
     let out = String::from_utf8_lossy(&ended.stdout);
     let err: Vec<String> = said.map_while(std::result::Result::ok).collect();
@@ -80,17 +83,17 @@ async fn wait_returns_when_all_of_it_is_ready_and_not_before() -> Result<()> {
 
 #[tokio::test]
 async fn what_may_not_be_read_is_named_and_the_rest_is_shown() -> Result<()> {
-    let scene = scene_with_shop("partly").await?;
+    let tenant = tenant_with_shop("partly").await?;
     // The rights of a service whose policy never named StatefulSets.
-    let narrow = json!({ "children": [scene.child("Deployment")] });
-    let narrow = scene.policy("narrow", "Database", narrow).await?;
-    scene.grant_for(&[narrow])?;
-    let own = scene.kubeconfig(scene.plane.url()).await?;
-    let wide = json!({ "children": [scene.child("Deployment"), scene.child("StatefulSet")] });
-    let wide = scene.policy("wide", "Database", wide).await?;
-    let file = scene.policies_file(&[wide])?;
+    let narrow = json!({ "children": [tenant.child("Deployment")] });
+    let narrow = tenant.policy("narrow", "Database", narrow).await?;
+    tenant.grant_for(&[narrow])?;
+    let own = tenant.kubeconfig(tenant.plane.url()).await?;
+    let wide = json!({ "children": [tenant.child("Deployment"), tenant.child("StatefulSet")] });
+    let wide = tenant.policy("wide", "Database", wide).await?;
+    let file = tenant.policies_file(&[wide])?;
     let mut command = Command::new(acceptance::places::rollcall()?);
-    command.args(["tree", "-f", &file.to_string_lossy(), "-n", &scene.name]);
+    command.args(["tree", "-f", &file.to_string_lossy(), "-n", &tenant.name]);
     command.args(["--kubeconfig", &own.to_string_lossy()]);
     let output = tokio::task::spawn_blocking(move || command.output()).await??;
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -98,8 +101,8 @@ async fn what_may_not_be_read_is_named_and_the_rest_is_shown() -> Result<()> {
     assert!(out.contains("Deployment"), "{out}{err}");
     // What cannot be seen cannot be waited for.
     let mut command = Command::new(acceptance::places::rollcall()?);
-    command.args(["wait", &format!("database.{}/db", scene.group), "-f", &file.to_string_lossy()]);
-    command.args(["-n", &scene.name, "--kubeconfig", &own.to_string_lossy()]);
+    command.args(["wait", &format!("database.{}/db", tenant.group), "-f", &file.to_string_lossy()]);
+    command.args(["-n", &tenant.name, "--kubeconfig", &own.to_string_lossy()]);
     let output = tokio::task::spawn_blocking(move || command.output()).await??;
     let out = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.code() == Some(2) && out.contains("StatefulSet.apps"), "{out}");
@@ -108,11 +111,11 @@ async fn what_may_not_be_read_is_named_and_the_rest_is_shown() -> Result<()> {
 
 #[tokio::test]
 async fn a_tree_that_is_watched_tells_what_changes_and_ends_with_the_last_state() -> Result<()> {
-    let scene = scene_with_shop("watch").await?;
-    let object = format!("database.{}/db", scene.group);
-    let admin = scene.plane.kubeconfig();
+    let tenant = tenant_with_shop("watch").await?;
+    let object = format!("database.{}/db", tenant.group);
+    let admin = tenant.plane.kubeconfig();
     let mut command = Command::new(acceptance::places::rollcall()?);
-    command.args(["tree", &object, "--watch", "--kubeconfig", &admin.to_string_lossy(), "-n", &scene.name]);
+    command.args(["tree", &object, "--watch", "--kubeconfig", &admin.to_string_lossy(), "-n", &tenant.name]);
     let mut watching = command.stdout(Stdio::piped()).spawn()?;
     let lines = BufReader::new(watching.stdout.take().context("no output")?).lines();
     let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
@@ -130,12 +133,10 @@ async fn a_tree_that_is_watched_tells_what_changes_and_ends_with_the_last_state(
             }
             anyhow::bail!("it ended before {parts:?}")
         };
-        tokio::time::timeout(acceptance::scene::TEST_TIMEOUT, all)
-            .await
-            .with_context(|| format!("{parts:?}"))?
+        tokio::time::timeout(acceptance::TEST_TIMEOUT, all).await.with_context(|| format!("{parts:?}"))?
     };
     until(&["Deployment", "slow", "Progressing"]).await?;
-    scene.play("slow", None).await?;
+    tenant.play("slow", None).await?;
     until(&["Database", "AllChildrenReady"]).await?;
     let interrupted = Command::new("kill").args(["-INT", &watching.id().to_string()]).status()?;
     assert!(interrupted.success());
@@ -146,19 +147,19 @@ async fn a_tree_that_is_watched_tells_what_changes_and_ends_with_the_last_state(
 
 #[tokio::test]
 async fn a_message_that_would_steer_a_terminal_does_no_harm() -> Result<()> {
-    let scene = Scene::set("hostile").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    scene.crd(&Crd::new("Part")).await?;
-    let db = scene.create(scene.custom("Database", "db")).await?;
-    scene.create(owned_by(&db, scene.custom("Part", "part"))).await?;
+    let tenant = TestTenant::start("hostile").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    tenant.crd(&CrdBuilder::new("Part")).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
+    tenant.create(owned_by(&db, tenant.custom("Part", "part"))).await?;
     let message = "gone\u{1b}[2J\u{202e}evil";
     let entry = json!({ "type": "Ready", "status": "False", "reason": message, "message": message });
-    scene.change_status("Part/part", json!({ "conditions": [entry] })).await?;
-    let policy = scene.policy_manifest("db", "Database", json!({ "children": [scene.child("Part")] }));
-    let file = scene.policies_file(&[policy])?.display().to_string();
+    tenant.change_status("Part/part", json!({ "conditions": [entry] })).await?;
+    let policy = tenant.policy_manifest("db", "Database", json!({ "children": [tenant.child("Part")] }));
+    let file = tenant.policies_file(&[policy])?.display().to_string();
     for command in ["tree", "explain"] {
-        let object = format!("database.{}/db", scene.group);
-        let (_, out, _) = run(&scene, &[command, &object, "-f", &file]).await?;
+        let object = format!("database.{}/db", tenant.group);
+        let (_, out, _) = run(&tenant, &[command, &object, "-f", &file]).await?;
         assert!(out.contains("gone\\u{1b}[2J\\u{202e}evil"), "{out}");
         assert!(!out.contains(['\u{1b}', '\u{202e}']), "{out}");
     }
@@ -167,21 +168,21 @@ async fn a_message_that_would_steer_a_terminal_does_no_harm() -> Result<()> {
 
 #[tokio::test]
 async fn a_tree_that_is_longer_than_any_pipe_ends_well_where_its_reader_has_seen_enough() -> Result<()> {
-    let scene = Scene::set("long").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    let db = scene.create(scene.custom("Database", "db")).await?;
+    let tenant = TestTenant::start("long").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
     for at in 0..400 {
-        scene.create(owned_by(&db, config_map(&format!("{}-{at:03}", "long".repeat(60))))).await?;
+        tenant.create(owned_by(&db, config_map(&format!("{}-{at:03}", "long".repeat(60))))).await?;
     }
-    let policy = scene.policy_manifest("db", "Database", json!({ "children": [scene.child("ConfigMap")] }));
-    let file = scene.policies_file(&[policy])?.display().to_string();
-    let (_, all, _) = run(&scene, &["tree", "-f", &file, "--limit", "1000"]).await?;
+    let policy = tenant.policy_manifest("db", "Database", json!({ "children": [tenant.child("ConfigMap")] }));
+    let file = tenant.policies_file(&[policy])?.display().to_string();
+    let (_, all, _) = run(&tenant, &["tree", "-f", &file, "--limit", "1000"]).await?;
     assert!(all.len() > 2 * PIPE, "{} bytes fit into a pipe", all.len());
     let line = format!(
         "({} tree -f {file} --limit 1000 -n {} --kubeconfig {}; echo ended with $? >&2) | head -n 1",
         acceptance::places::rollcall()?.display(),
-        scene.name,
-        scene.plane.kubeconfig().display()
+        tenant.name,
+        tenant.plane.kubeconfig().display()
     );
     let output =
         tokio::task::spawn_blocking(move || Command::new("sh").args(["-c", &line]).output()).await??;

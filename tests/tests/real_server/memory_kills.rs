@@ -6,12 +6,14 @@ use std::fmt::Write as _;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use acceptance::crd::Crd;
+use acceptance::TEST_TIMEOUT;
+use acceptance::crd::CrdBuilder;
+use acceptance::expectation::gone;
 use acceptance::objects::{condition, owned_by, playing, uid};
-use acceptance::recorder::{Recorder, Recording};
-use acceptance::rollcall::Rollcall;
-use acceptance::scene::{Scene, TEST_TIMEOUT};
-use acceptance::wish::gone;
+use acceptance::policies::TenantPolicies as _;
+use acceptance::recorder::{StateRecorder, StateRecording};
+use acceptance::rollcall::{RollcallProcess, TenantRollcall as _};
+use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -75,8 +77,8 @@ fn random(key: u64, span: u64) -> u64 {
 }
 
 /// What is recorded of each Job, by its number. Nothing of it may be wrong.
-async fn recorded(scene: &Scene, truth: &Truth) -> Result<BTreeMap<u64, String>> {
-    let (records, _) = scene.admin.list(&scene.kind("ReadinessRecord"), &scene.name, "").await?;
+async fn recorded(tenant: &TestTenant, truth: &Truth) -> Result<BTreeMap<u64, String>> {
+    let (records, _) = tenant.admin.list(&tenant.kind("ReadinessRecord"), &tenant.name, "").await?;
     let truth = truth.lock().map_err(|_| anyhow!("poisoned"))?;
     let mut words = BTreeMap::new();
     for outcome in records.iter().filter_map(|r| r["spec"]["outcomes"].as_array()).flatten() {
@@ -104,33 +106,33 @@ fn a_job(n: u64, fails: bool) -> Value {
 }
 
 /// Creates a Job, for the first time or again.
-async fn run(scene: &Scene, truth: &Truth, n: u64, fails: bool) -> Result<()> {
-    let db = scene.get(&format!("Database/db-{n}")).await?;
-    let job = scene.create(owned_by(&db, a_job(n, fails))).await?;
+async fn run(tenant: &TestTenant, truth: &Truth, n: u64, fails: bool) -> Result<()> {
+    let db = tenant.get(&format!("Database/db-{n}")).await?;
+    let job = tenant.create(owned_by(&db, a_job(n, fails))).await?;
     let right = if fails { "Failed" } else { "Complete" };
     truth.lock().map_err(|_| anyhow!("poisoned"))?.insert(uid(&job).to_owned(), right);
     Ok(())
 }
 
-async fn work(scene: &Scene, truth: &Truth) -> Result<()> {
+async fn work(tenant: &TestTenant, truth: &Truth) -> Result<()> {
     let mut born = Vec::new();
     for n in 0..JOBS + LAG {
         let ahead = (n + AHEAD).min(JOBS - 1);
         for parent in born.len() as u64..=ahead {
-            scene.create(scene.custom("Database", &format!("db-{parent}"))).await?;
+            tenant.create(tenant.custom("Database", &format!("db-{parent}"))).await?;
             born.push(Instant::now());
         }
         if n < JOBS {
             sleep_until(born[usize::try_from(n)?] + OLDER).await;
-            run(scene, truth, n, fails_first(n)).await?;
+            run(tenant, truth, n, fails_first(n)).await?;
         }
         if let Some(again) = n.checked_sub(LAG).filter(|again| runs_again(*again)) {
-            scene.until(&format!("Job/{}", job_of(again)), gone()).await?;
-            run(scene, truth, again, fails(again)).await?;
+            tenant.until(&format!("Job/{}", job_of(again)), gone()).await?;
+            run(tenant, truth, again, fails(again)).await?;
         }
         if let Some(other) = n.checked_sub(LAG).filter(|other| has_a_namesake(*other)) {
-            scene.until(&format!("Job/{}", job_of(other)), gone()).await?;
-            let job = scene.create(a_job(other, !fails(other))).await?;
+            tenant.until(&format!("Job/{}", job_of(other)), gone()).await?;
+            let job = tenant.create(a_job(other, !fails(other))).await?;
             truth.lock().map_err(|_| anyhow!("poisoned"))?.insert(uid(&job).to_owned(), "somebody else's");
         }
         sleep(Duration::from_millis(random(n, 120))).await;
@@ -139,13 +141,13 @@ async fn work(scene: &Scene, truth: &Truth) -> Result<()> {
 }
 
 /// Kills and starts again; one line for each.
-async fn kill(scene: &Scene, truth: &Truth, rollcall: &mut Rollcall) -> Result<String> {
+async fn kill(tenant: &TestTenant, truth: &Truth, rollcall: &mut RollcallProcess) -> Result<String> {
     let mut table = "kill  after ms  away ms  running  complete  failed  unseen\n".to_owned();
     for round in 0..KILLS {
         let (after, away) = (random(1_000 + round as u64, 1_500), random(2_000 + round as u64, 1_200));
         sleep(Duration::from_millis(after)).await;
         rollcall.kill()?;
-        let words = recorded(scene, truth).await?;
+        let words = recorded(tenant, truth).await?;
         let [running, complete, failed, unseen] =
             ["Running", "Complete", "Failed", "Unseen"].map(|word| count(&words, word));
         writeln!(
@@ -174,12 +176,12 @@ fn end(parent: &Value) -> Option<&'static str> {
 
 /// Once all Jobs are gone. Events come late where many Jobs end at once, and are asked again after
 /// 5 and 30 s: they are given a while to tell of what nobody saw.
-async fn settled(scene: &Scene) -> Result<BTreeMap<u64, &'static str>> {
+async fn settled(tenant: &TestTenant) -> Result<BTreeMap<u64, &'static str>> {
     let mut rounds = 0;
     let ends = async {
         loop {
-            let (jobs, _) = scene.admin.list(&scene.kind("Job"), &scene.name, "limit=1").await?;
-            let (parents, _) = scene.admin.list(&scene.kind("Database"), &scene.name, "").await?;
+            let (jobs, _) = tenant.admin.list(&tenant.kind("Job"), &tenant.name, "limit=1").await?;
+            let (parents, _) = tenant.admin.list(&tenant.kind("Database"), &tenant.name, "").await?;
             let ends = parents.iter().map(|parent| {
                 let number = parent["metadata"]["name"].as_str()?.strip_prefix("db-")?.parse().ok()?;
                 Some((number, end(parent)?))
@@ -203,9 +205,9 @@ async fn settled(scene: &Scene) -> Result<BTreeMap<u64, &'static str>> {
 }
 
 /// Nobody was ever told the contrary of how its Job ended, where that ran once.
-fn never_wrong(scene: &Scene, recording: &Recording) -> Result<()> {
+fn never_wrong(tenant: &TestTenant, recording: &StateRecording) -> Result<()> {
     for n in (0..JOBS).filter(|n| !runs_again(*n)) {
-        let parent = scene.address(&format!("Database/db-{n}"))?;
+        let parent = tenant.address(&format!("Database/db-{n}"))?;
         let (field, word) = if fails(n) { ("status", "True") } else { ("reason", "ChildrenFailed") };
         let wrong = |entry: &Value| entry[field] == word;
         let told = recording.said(&parent, "Ready");
@@ -216,21 +218,21 @@ fn never_wrong(scene: &Scene, recording: &Recording) -> Result<()> {
 
 #[tokio::test]
 async fn a_hundred_jobs_and_a_dozen_kills_leave_no_wrong_outcome() -> Result<()> {
-    let scene = Scene::set("kills").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    let mut jobs = scene.child("Job");
+    let tenant = TestTenant::start("kills").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    let mut jobs = tenant.child("Job");
     jobs["afterDeletion"] = json!("remember");
     jobs["expect"] = json!({ "names": ["{parent.metadata.name}-job"] });
-    scene.policy("db", "Database", json!({ "children": [jobs], "settle": "100ms" })).await?;
-    let mut rollcall = scene.rollcall(&[]).await?;
-    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    tenant.policy("db", "Database", json!({ "children": [jobs], "settle": "100ms" })).await?;
+    let mut rollcall = tenant.rollcall(&[]).await?;
+    let recorder = StateRecorder::start(&tenant, &["Database"]).await?;
     let truth = Truth::default();
-    let (worked, table) = tokio::join!(work(&scene, &truth), kill(&scene, &truth, &mut rollcall));
+    let (worked, table) = tokio::join!(work(&tenant, &truth), kill(&tenant, &truth, &mut rollcall));
     worked?;
     let table = table?;
-    let ends = settled(&scene).await?;
-    let words = recorded(&scene, &truth).await?;
-    never_wrong(&scene, &recorder.stop().await?)?;
+    let ends = settled(&tenant).await?;
+    let words = recorded(&tenant, &truth).await?;
+    never_wrong(&tenant, &recorder.stop().await?)?;
     let tally = |word: &str| ends.values().filter(|end| **end == word).count();
     eprintln!("{table}");
     eprintln!(

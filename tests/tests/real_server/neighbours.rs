@@ -1,20 +1,23 @@
 //! Others write conditions too: their words stay theirs.
 
-use acceptance::caller::{Caller, code_of};
-use acceptance::crd::Crd;
-use acceptance::kind::Address;
+use acceptance::TEST_TIMEOUT;
+use acceptance::caller::{ApiCaller, code_of};
+use acceptance::crd::CrdBuilder;
+use acceptance::expectation::{StateExpectation, because, has, mentions, says};
+use acceptance::kind::ObjectAddress;
 use acceptance::objects::{condition, deployment, owned_by};
-use acceptance::recorder::Recorder;
-use acceptance::rollcall::rollcall;
-use acceptance::scene::{Scene, TEST_TIMEOUT};
-use acceptance::wish::{Wish, because, has, mentions, says};
+use acceptance::policies::TenantPolicies as _;
+use acceptance::recorder::StateRecorder;
+use acceptance::rollcall::TenantRollcall as _;
+use acceptance::rollcall_command::rollcall;
+use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result, bail};
 use http::Method;
 use serde_json::{Value, json};
 
 /// A neighbour that counts in its own entry, `rounds` times, through the same list that Rollcall writes; each
 /// round it must find its last word where it left it.
-async fn count_beside(admin: &Caller, parent: &Address, rounds: u32) -> Result<()> {
+async fn count_beside(admin: &ApiCaller, parent: &ObjectAddress, rounds: u32) -> Result<()> {
     let mut last: Option<String> = None;
     for round in 0..rounds {
         let word = format!("round {round}");
@@ -45,27 +48,27 @@ async fn count_beside(admin: &Caller, parent: &Address, rounds: u32) -> Result<(
     Ok(())
 }
 
-async fn survives(word: &str, crd: Crd) -> Result<()> {
-    let scene = Scene::set(word).await?;
-    scene.crd(&crd).await?;
-    scene.crd(&Crd::new("Shard")).await?;
-    let shards = json!([scene.child("Shard")]);
+async fn survives(word: &str, crd: CrdBuilder) -> Result<()> {
+    let tenant = TestTenant::start(word).await?;
+    tenant.crd(&crd).await?;
+    tenant.crd(&CrdBuilder::new("Shard")).await?;
+    let shards = json!([tenant.child("Shard")]);
     let fast = json!({ "quiet": "5ms", "cap": "20ms" });
     let spec = json!({ "children": shards, "settle": "0s", "debounce": fast });
-    scene.policy("db", "Database", spec).await?;
-    let rollcall = scene.rollcall(&[]).await?;
-    let db = scene.create(scene.custom("Database", "db")).await?;
-    scene.create(owned_by(&db, scene.custom("Shard", "one"))).await?;
-    scene.until("Database/db", has("Ready", true)).await?;
+    tenant.policy("db", "Database", spec).await?;
+    let rollcall = tenant.rollcall(&[]).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
+    tenant.create(owned_by(&db, tenant.custom("Shard", "one"))).await?;
+    tenant.until("Database/db", has("Ready", true)).await?;
 
-    let parent = scene.address("Database/db")?;
-    let counting = count_beside(&scene.admin, &parent, 1000);
+    let parent = tenant.address("Database/db")?;
+    let counting = count_beside(&tenant.admin, &parent, 1000);
     let mut counting = std::pin::pin!(counting);
     let mut flips = 0_u32;
     loop {
         let status = if flips.is_multiple_of(2) { "True" } else { "False" };
         let entry = json!({ "type": "Ready", "status": status, "observedGeneration": 1 });
-        let flip = scene.change_status("Shard/one", json!({ "conditions": [entry] }));
+        let flip = tenant.change_status("Shard/one", json!({ "conditions": [entry] }));
         tokio::select! {
             counted = &mut counting => { counted?; break }
             flipped = flip => { flipped?; flips += 1 }
@@ -76,11 +79,11 @@ async fn survives(word: &str, crd: Crd) -> Result<()> {
         }
     }
     let done = json!({ "type": "Ready", "status": "True", "observedGeneration": 1 });
-    scene.change_status("Shard/one", json!({ "conditions": [done] })).await?;
-    let both = Wish::new("Neighbour at its last word", |db| {
+    tenant.change_status("Shard/one", json!({ "conditions": [done] })).await?;
+    let both = StateExpectation::new("Neighbour at its last word", |db| {
         condition(db, "Neighbour").is_some_and(|entry| entry["message"] == "round 999")
     });
-    scene.until("Database/db", says("Ready", "True").and(both)).await?;
+    tenant.until("Database/db", says("Ready", "True").and(both)).await?;
     let written = rollcall.metric("rollcall_writes_total", &["outcome=\"written\""]).await?;
     eprintln!("{flips} flips, {written} writes beside 1000 of the neighbour's");
     assert!(written >= 20.0, "only {written} writes interleaved");
@@ -89,17 +92,17 @@ async fn survives(word: &str, crd: Crd) -> Result<()> {
 
 #[tokio::test]
 async fn a_thousand_writes_of_a_neighbour_survive_in_a_list_map() -> Result<()> {
-    survives("neighbour", Crd::new("Database")).await
+    survives("neighbour", CrdBuilder::new("Database")).await
 }
 
 #[tokio::test]
 async fn a_thousand_writes_of_a_neighbour_survive_in_an_atomic_list() -> Result<()> {
-    survives("atomicneighbour", Crd::new("Database").atomic()).await
+    survives("atomicneighbour", CrdBuilder::new("Database").atomic()).await
 }
 
 /// A `Ready` that an operator wrote under its own name.
-async fn written_by_operator(scene: &Scene, place: &str) -> Result<()> {
-    let address = scene.address(place)?;
+async fn written_by_operator(tenant: &TestTenant, place: &str) -> Result<()> {
+    let address = tenant.address(place)?;
     let entry = json!({
         "type": "Ready", "status": "True", "reason": "UpAndRunning", "message": "the operator says so",
         "lastTransitionTime": "2026-01-01T00:00:00Z",
@@ -107,15 +110,15 @@ async fn written_by_operator(scene: &Scene, place: &str) -> Result<()> {
     let patch = json!({ "status": { "conditions": [entry] } });
     let path = format!("{}/status?fieldManager=database-operator", address.path());
     let body = serde_json::to_vec(&patch)?;
-    scene.admin.send(Method::PATCH, &path, "application/merge-patch+json", body).await?;
+    tenant.admin.send(Method::PATCH, &path, "application/merge-patch+json", body).await?;
     Ok(())
 }
 
 /// A condition of an operator's own in a word that Rollcall uses too, put beside whatever stands there.
-async fn report_backup(scene: &Scene, place: &str) -> Result<()> {
-    let address = scene.address(place)?;
+async fn report_backup(tenant: &TestTenant, place: &str) -> Result<()> {
+    let address = tenant.address(place)?;
     loop {
-        let now = scene.get(place).await?;
+        let now = tenant.get(place).await?;
         let mut list = now["status"]["conditions"].as_array().cloned().unwrap_or_default();
         list.push(json!({
             "type": "BackupFailed", "status": "True", "reason": "DeadlineExceeded", "message": "it took too long",
@@ -125,7 +128,7 @@ async fn report_backup(scene: &Scene, place: &str) -> Result<()> {
         let patch = json!({ "metadata": { "resourceVersion": version }, "status": { "conditions": list } });
         let path = format!("{}/status?fieldManager=db-operator", address.path());
         let body = serde_json::to_vec(&patch)?;
-        match scene.admin.send(Method::PATCH, &path, "application/merge-patch+json", body).await {
+        match tenant.admin.send(Method::PATCH, &path, "application/merge-patch+json", body).await {
             Err(error) if code_of(&error) == Some(409) => {}
             put => return put.map(drop),
         }
@@ -133,8 +136,8 @@ async fn report_backup(scene: &Scene, place: &str) -> Result<()> {
 }
 
 /// `BackupFailed` as its operator wrote it, and so many entries in all.
-fn backup_beside(others: usize) -> Wish {
-    Wish::new("BackupFailed as it was written, and nothing twice", move |db: &Value| {
+fn backup_beside(others: usize) -> StateExpectation {
+    StateExpectation::new("BackupFailed as it was written, and nothing twice", move |db: &Value| {
         let whole = condition(db, "BackupFailed").is_some_and(|entry| entry["message"] == "it took too long");
         whole && db["status"]["conditions"].as_array().map(Vec::len) == Some(others + 1)
     })
@@ -143,37 +146,37 @@ fn backup_beside(others: usize) -> Wish {
 #[tokio::test]
 async fn a_condition_of_an_operator_in_a_word_of_ours_outlives_a_run_its_policy_and_a_release() -> Result<()>
 {
-    let scene = Scene::set("backup").await?;
-    scene.crd(&Crd::new("Database").atomic()).await?;
-    let spec = json!({ "children": [scene.child("Deployment")], "settle": "100ms" });
-    let policy = scene.policy("db", "Database", spec.clone()).await?;
-    let mut running = scene.rollcall(&[]).await?;
-    let db = scene.create(scene.custom("Database", "db")).await?;
-    scene.create(owned_by(&db, deployment("web", 1))).await?;
-    scene.until("Database/db", says("Ready", "True")).await?;
-    report_backup(&scene, "Database/db").await?;
-    scene.play("web", Some("crash")).await?;
-    scene.until("Database/db", says("Ready", "False").and(has("BackupFailed", true))).await?;
-    scene.play("web", None).await?;
-    scene.until("Database/db", says("Ready", "True").and(backup_beside(1))).await?;
-    scene.admin.delete(&acceptance::rollcall::policy_address(&scene, "db")?).await?;
-    scene.until("Database/db", has("Ready", false).and(backup_beside(0))).await?;
-    scene.policy("db", "Database", spec).await?;
-    scene.until("Database/db", says("Ready", "True").and(backup_beside(1))).await?;
+    let tenant = TestTenant::start("backup").await?;
+    tenant.crd(&CrdBuilder::new("Database").atomic()).await?;
+    let spec = json!({ "children": [tenant.child("Deployment")], "settle": "100ms" });
+    let policy = tenant.policy("db", "Database", spec.clone()).await?;
+    let mut running = tenant.rollcall(&[]).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
+    tenant.create(owned_by(&db, deployment("web", 1))).await?;
+    tenant.until("Database/db", says("Ready", "True")).await?;
+    report_backup(&tenant, "Database/db").await?;
+    tenant.play("web", Some("crash")).await?;
+    tenant.until("Database/db", says("Ready", "False").and(has("BackupFailed", true))).await?;
+    tenant.play("web", None).await?;
+    tenant.until("Database/db", says("Ready", "True").and(backup_beside(1))).await?;
+    tenant.admin.delete(&acceptance::policies::policy_address(&tenant, "db")?).await?;
+    tenant.until("Database/db", has("Ready", false).and(backup_beside(0))).await?;
+    tenant.policy("db", "Database", spec).await?;
+    tenant.until("Database/db", says("Ready", "True").and(backup_beside(1))).await?;
     assert!(running.terminate().await?.success());
-    let file = scene.policies_file(&[policy])?;
-    let kubeconfig = scene.kubeconfig(scene.plane.url()).await?;
+    let file = tenant.policies_file(&[policy])?;
+    let kubeconfig = tenant.kubeconfig(tenant.plane.url()).await?;
     let (file, kubeconfig) = (file.to_string_lossy(), kubeconfig.to_string_lossy());
     rollcall(&["release", "--kubeconfig", &kubeconfig, "-f", &file])?;
-    scene.until("Database/db", has("Ready", false).and(backup_beside(0))).await?;
+    tenant.until("Database/db", has("Ready", false).and(backup_beside(0))).await?;
     Ok(())
 }
 
 /// The Event with this reason.
-async fn until_event(scene: &Scene, reason: &str) -> Result<Value> {
+async fn until_event(tenant: &TestTenant, reason: &str) -> Result<Value> {
     let there = async {
         loop {
-            let (events, _) = scene.admin.list(&scene.kind("Event"), &scene.name, "").await?;
+            let (events, _) = tenant.admin.list(&tenant.kind("Event"), &tenant.name, "").await?;
             if let Some(event) = events.into_iter().find(|event| event["reason"] == reason) {
                 return anyhow::Ok(event);
             }
@@ -185,18 +188,18 @@ async fn until_event(scene: &Scene, reason: &str) -> Result<Value> {
 
 #[tokio::test]
 async fn a_ready_of_somebody_else_is_not_taken() -> Result<()> {
-    let scene = Scene::set("foreign").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    let db = scene.create(scene.custom("Database", "db")).await?;
-    written_by_operator(&scene, "Database/db").await?;
-    let children = json!([scene.child("Deployment")]);
-    scene.policy("db", "Database", json!({ "children": children, "settle": "100ms" })).await?;
-    let rollcall = scene.rollcall(&[]).await?;
-    let policy = acceptance::rollcall::policy_address(&scene, "db")?;
+    let tenant = TestTenant::start("foreign").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
+    written_by_operator(&tenant, "Database/db").await?;
+    let children = json!([tenant.child("Deployment")]);
+    tenant.policy("db", "Database", json!({ "children": children, "settle": "100ms" })).await?;
+    let rollcall = tenant.rollcall(&[]).await?;
+    let policy = acceptance::policies::policy_address(&tenant, "db")?;
     let named = because("Ready", "ConditionOwned").and(mentions("Ready", "1 parents by database-operator"));
-    scene.until_at(&policy, &named).await?;
+    tenant.until_at(&policy, &named).await?;
     rollcall.until_metric("rollcall_parents_owned", &[], |parents| parents >= 1.0).await?;
-    let told = until_event(&scene, "ConditionOwned").await?;
+    let told = until_event(&tenant, "ConditionOwned").await?;
     assert_eq!(
         (&told["involvedObject"]["name"], &told["type"]),
         (&json!("db"), &json!("Warning")),
@@ -204,59 +207,60 @@ async fn a_ready_of_somebody_else_is_not_taken() -> Result<()> {
     );
     let note = told["message"].as_str().unwrap_or_default();
     assert!(note.contains(&policy.name) && note.contains("belongs to database-operator"), "{note}");
-    scene.create(owned_by(&db, deployment("web", 1))).await?;
-    scene.until("Deployment/web", says("Available", "True")).await?;
-    let counted = Wish::new("judged all the same", |policy: &Value| policy["status"]["ready"] == 1);
-    scene.until_at(&policy, &counted).await?;
-    let now = scene.get("Database/db").await?;
+    tenant.create(owned_by(&db, deployment("web", 1))).await?;
+    tenant.until("Deployment/web", says("Available", "True")).await?;
+    let counted =
+        StateExpectation::new("judged all the same", |policy: &Value| policy["status"]["ready"] == 1);
+    tenant.until_at(&policy, &counted).await?;
+    let now = tenant.get("Database/db").await?;
     let entry = condition(&now, "Ready").context("Ready is gone")?;
     assert_eq!(entry["reason"], "UpAndRunning", "{now:#}");
     assert_eq!(now["status"]["conditions"].as_array().map(Vec::len), Some(1), "{now:#}");
     // Its answer has turned since, and its owner has spoken again: that is told once.
-    written_by_operator(&scene, "Database/db").await?;
-    let told = until_event(&scene, "ConditionOwned").await?;
+    written_by_operator(&tenant, "Database/db").await?;
+    let told = until_event(&tenant, "ConditionOwned").await?;
     assert!(told["count"].is_null() && told["series"].is_null(), "{told:#}");
     Ok(())
 }
 
 #[tokio::test]
 async fn where_ready_is_somebody_elses_the_fallback_is_used() -> Result<()> {
-    let scene = Scene::set("fallback").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    let db = scene.create(scene.custom("Database", "db")).await?;
-    written_by_operator(&scene, "Database/db").await?;
+    let tenant = TestTenant::start("fallback").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
+    written_by_operator(&tenant, "Database/db").await?;
     let condition_of = json!({ "type": "Ready", "fallback": "ChildrenReady" });
-    let children = json!([scene.child("Deployment")]);
+    let children = json!([tenant.child("Deployment")]);
     let spec = json!({ "children": children, "settle": "100ms", "condition": condition_of });
-    scene.policy("db", "Database", spec).await?;
-    let _rollcall = scene.rollcall(&[]).await?;
-    scene.create(owned_by(&db, deployment("web", 1))).await?;
-    let now = scene.until("Database/db", says("ChildrenReady", "True")).await?;
+    tenant.policy("db", "Database", spec).await?;
+    let _rollcall = tenant.rollcall(&[]).await?;
+    tenant.create(owned_by(&db, deployment("web", 1))).await?;
+    let now = tenant.until("Database/db", says("ChildrenReady", "True")).await?;
     assert_eq!(condition(&now, "Ready").context("Ready is gone")?["reason"], "UpAndRunning");
     Ok(())
 }
 
 #[tokio::test]
 async fn two_policies_on_one_parent_do_not_fight() -> Result<()> {
-    let scene = Scene::set("two").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    let web = json!({ "children": [scene.child("Deployment")], "settle": "100ms" });
-    let mut store = json!({ "children": [scene.child("StatefulSet")], "settle": "100ms" });
+    let tenant = TestTenant::start("two").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    let web = json!({ "children": [tenant.child("Deployment")], "settle": "100ms" });
+    let mut store = json!({ "children": [tenant.child("StatefulSet")], "settle": "100ms" });
     store["condition"] = json!({ "type": "StoreReady" });
-    scene.policy("web", "Database", web).await?;
-    scene.policy("store", "Database", store).await?;
-    let rollcall = scene.rollcall(&[]).await?;
-    let recorder = Recorder::start(&scene, &["Database"]).await?;
-    let db = scene.create(scene.custom("Database", "db")).await?;
-    scene.create(owned_by(&db, deployment("web", 1))).await?;
-    scene.create(owned_by(&db, acceptance::objects::stateful_set("store", 1))).await?;
-    scene.until("Database/db", says("Ready", "True").and(says("StoreReady", "True"))).await?;
-    scene.play("store", Some("crash")).await?;
-    scene.until("Database/db", says("Ready", "True").and(says("StoreReady", "False"))).await?;
-    scene.play("store", None).await?;
-    scene.until("Database/db", says("Ready", "True").and(says("StoreReady", "True"))).await?;
+    tenant.policy("web", "Database", web).await?;
+    tenant.policy("store", "Database", store).await?;
+    let rollcall = tenant.rollcall(&[]).await?;
+    let recorder = StateRecorder::start(&tenant, &["Database"]).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
+    tenant.create(owned_by(&db, deployment("web", 1))).await?;
+    tenant.create(owned_by(&db, acceptance::objects::stateful_set("store", 1))).await?;
+    tenant.until("Database/db", says("Ready", "True").and(says("StoreReady", "True"))).await?;
+    tenant.play("store", Some("crash")).await?;
+    tenant.until("Database/db", says("Ready", "True").and(says("StoreReady", "False"))).await?;
+    tenant.play("store", None).await?;
+    tenant.until("Database/db", says("Ready", "True").and(says("StoreReady", "True"))).await?;
     let recording = recorder.stop().await?;
-    let parent = scene.address("Database/db")?;
+    let parent = tenant.address("Database/db")?;
     assert_eq!(recording.statuses(&parent, "Ready").last().map(String::as_str), Some("True"));
     let store = recording.transcript(&parent, "StoreReady");
     assert!(!recording.statuses(&parent, "StoreReady").contains(&"gone".to_owned()), "{store}");

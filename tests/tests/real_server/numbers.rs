@@ -2,29 +2,30 @@
 
 use std::time::Duration;
 
-use acceptance::crd::Crd;
+use acceptance::crd::CrdBuilder;
+use acceptance::expectation::{because, mentions, says};
 use acceptance::objects::{condition, deployment, job, owned_by, owner_reference, pod};
-use acceptance::recorder::Recorder;
-use acceptance::rollcall::{Rollcall, policy_address};
-use acceptance::scene::Scene;
-use acceptance::wish::{because, mentions, says};
+use acceptance::policies::{TenantPolicies as _, policy_address};
+use acceptance::recorder::StateRecorder;
+use acceptance::rollcall::{RollcallProcess, TenantRollcall as _};
+use acceptance::tenant::TestTenant;
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 /// A Database over Parts, which say of themselves what a test lets them say.
-async fn over_parts(word: &str, group: &Value, more: &Value) -> Result<(Scene, Rollcall, Value)> {
-    let scene = Scene::set(word).await?;
-    scene.crd(&Crd::new("Database")).await?;
-    scene.crd(&Crd::new("Part")).await?;
-    let mut child = scene.child("Part");
+async fn over_parts(word: &str, group: &Value, more: &Value) -> Result<(TestTenant, RollcallProcess, Value)> {
+    let tenant = TestTenant::start(word).await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    tenant.crd(&CrdBuilder::new("Part")).await?;
+    let mut child = tenant.child("Part");
     merge(&mut child, group);
     let mut spec = json!({ "children": [child], "settle": "100ms" });
     merge(&mut spec, more);
-    scene.policy("db", "Database", spec).await?;
-    let running = scene.rollcall(&[]).await?;
-    let db = scene.create(scene.custom("Database", "db")).await?;
-    Ok((scene, running, db))
+    tenant.policy("db", "Database", spec).await?;
+    let running = tenant.rollcall(&[]).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
+    Ok((tenant, running, db))
 }
 
 fn merge(into: &mut Value, more: &Value) {
@@ -33,60 +34,60 @@ fn merge(into: &mut Value, more: &Value) {
     }
 }
 
-async fn part(scene: &Scene, parent: &Value, name: &str) -> Result<()> {
-    scene.create(owned_by(parent, scene.custom("Part", name))).await?;
+async fn part(tenant: &TestTenant, parent: &Value, name: &str) -> Result<()> {
+    tenant.create(owned_by(parent, tenant.custom("Part", name))).await?;
     Ok(())
 }
 
-async fn say(scene: &Scene, name: &str, kind: &str, status: &str) -> Result<()> {
+async fn say(tenant: &TestTenant, name: &str, kind: &str, status: &str) -> Result<()> {
     let said = json!({ "conditions": [{ "type": kind, "status": status, "reason": "Test" }] });
-    scene.change_status(&format!("Part/{name}"), said).await?;
+    tenant.change_status(&format!("Part/{name}"), said).await?;
     Ok(())
 }
 
 #[tokio::test]
 async fn a_quorum_of_a_number_holds_whatever_becomes_of_the_rest_and_then_no_more() -> Result<()> {
-    let (scene, _running, db) = over_parts("two", &json!({ "quorum": 2 }), &json!({})).await?;
+    let (tenant, _running, db) = over_parts("two", &json!({ "quorum": 2 }), &json!({})).await?;
     for name in ["a", "b", "c"] {
-        part(&scene, &db, name).await?;
-        say(&scene, name, "Ready", "False").await?;
+        part(&tenant, &db, name).await?;
+        say(&tenant, name, "Ready", "False").await?;
     }
-    say(&scene, "a", "Ready", "True").await?;
-    scene.until("Database/db", says("Ready", "False").and(mentions("Ready", "of 3 not ready"))).await?;
-    say(&scene, "b", "Ready", "True").await?;
-    scene.until("Database/db", says("Ready", "True").and(mentions("Ready", "2 of 3 ready"))).await?;
-    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    say(&tenant, "a", "Ready", "True").await?;
+    tenant.until("Database/db", says("Ready", "False").and(mentions("Ready", "of 3 not ready"))).await?;
+    say(&tenant, "b", "Ready", "True").await?;
+    tenant.until("Database/db", says("Ready", "True").and(mentions("Ready", "2 of 3 ready"))).await?;
+    let recorder = StateRecorder::start(&tenant, &["Database"]).await?;
     // What is left may progress, fail and go: the quorum holds, and nothing but True is said.
     for (kind, status) in [("Ready", "False"), ("Failed", "True"), ("Stalled", "True"), ("Ready", "False")] {
-        say(&scene, "c", kind, status).await?;
+        say(&tenant, "c", kind, status).await?;
         tokio::time::sleep(Duration::from_millis(300)).await;
     }
-    scene.delete("Part/c").await?;
-    scene.until("Database/db", says("Ready", "True").and(mentions("Ready", "2 of 2 ready"))).await?;
-    let parent = scene.address("Database/db")?;
+    tenant.delete("Part/c").await?;
+    tenant.until("Database/db", says("Ready", "True").and(mentions("Ready", "2 of 2 ready"))).await?;
+    let parent = tenant.address("Database/db")?;
     let told = recorder.stop().await?.statuses(&parent, "Ready");
     ensure!(!told.is_empty() && told.iter().all(|status| status == "True"), "{told:?}");
-    say(&scene, "b", "Failed", "True").await?;
+    say(&tenant, "b", "Failed", "True").await?;
     let failed = because("Ready", "ChildrenFailed").and(mentions("Ready", "Part b"));
-    scene.until("Database/db", says("Ready", "False").and(failed)).await?;
+    tenant.until("Database/db", says("Ready", "False").and(failed)).await?;
     Ok(())
 }
 
 #[tokio::test]
 async fn all_must_have_been_well_for_as_long_as_the_policy_holds() -> Result<()> {
-    let (scene, _running, db) = over_parts("held", &json!({}), &json!({ "hold": "3s" })).await?;
-    let recorder = Recorder::start(&scene, &["Database"]).await?;
-    part(&scene, &db, "a").await?;
-    say(&scene, "a", "Ready", "True").await?;
-    scene.until("Database/db", because("Ready", "ChildrenSettling")).await?;
+    let (tenant, _running, db) = over_parts("held", &json!({}), &json!({ "hold": "3s" })).await?;
+    let recorder = StateRecorder::start(&tenant, &["Database"]).await?;
+    part(&tenant, &db, "a").await?;
+    say(&tenant, "a", "Ready", "True").await?;
+    tenant.until("Database/db", because("Ready", "ChildrenSettling")).await?;
     // A flap starts it over.
-    say(&scene, "a", "Ready", "False").await?;
-    scene.until("Database/db", because("Ready", "ChildrenProgressing")).await?;
+    say(&tenant, "a", "Ready", "False").await?;
+    tenant.until("Database/db", because("Ready", "ChildrenProgressing")).await?;
     let again = Instant::now();
-    say(&scene, "a", "Ready", "True").await?;
-    scene.until("Database/db", says("Ready", "True")).await?;
+    say(&tenant, "a", "Ready", "True").await?;
+    tenant.until("Database/db", says("Ready", "True")).await?;
     ensure!(again.elapsed() >= Duration::from_millis(2_900), "{:?}", again.elapsed());
-    let parent = scene.address("Database/db")?;
+    let parent = tenant.address("Database/db")?;
     let told = recorder.stop().await?.statuses(&parent, "Ready");
     ensure!(told.iter().filter(|status| *status == "True").count() == 1, "{told:?}");
     Ok(())
@@ -94,45 +95,45 @@ async fn all_must_have_been_well_for_as_long_as_the_policy_holds() -> Result<()>
 
 #[tokio::test]
 async fn what_is_suspended_counts_for_neither_and_alone_it_is_not_enough() -> Result<()> {
-    let scene = Scene::set("suspended").await?;
-    scene.crd(&Crd::new("Database")).await?;
+    let tenant = TestTenant::start("suspended").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
     let few = |kind: &str| {
-        let mut child = scene.child(kind);
+        let mut child = tenant.child(kind);
         child["expect"] = json!({ "min": 0 });
         child
     };
     let children = json!([few("Deployment"), few("Job")]);
-    scene.policy("db", "Database", json!({ "children": children, "settle": "100ms" })).await?;
-    let _running = scene.rollcall(&[]).await?;
-    let db = scene.create(scene.custom("Database", "db")).await?;
+    tenant.policy("db", "Database", json!({ "children": children, "settle": "100ms" })).await?;
+    let _running = tenant.rollcall(&[]).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
     let mut later = job("later");
     later["spec"]["suspend"] = json!(true);
-    scene.create(owned_by(&db, later)).await?;
-    scene.create(owned_by(&db, deployment("web", 1))).await?;
-    scene.until("Job/later", says("Suspended", "True")).await?;
-    scene.until("Database/db", says("Ready", "True").and(mentions("Ready", "1 of 2 ready"))).await?;
-    scene.delete("Deployment/web").await?;
+    tenant.create(owned_by(&db, later)).await?;
+    tenant.create(owned_by(&db, deployment("web", 1))).await?;
+    tenant.until("Job/later", says("Suspended", "True")).await?;
+    tenant.until("Database/db", says("Ready", "True").and(mentions("Ready", "1 of 2 ready"))).await?;
+    tenant.delete("Deployment/web").await?;
     let alone = says("Ready", "False").and(because("Ready", "ChildrenSuspended"));
-    let said = scene.until("Database/db", alone.and(mentions("Ready", "Job later"))).await?;
+    let said = tenant.until("Database/db", alone.and(mentions("Ready", "Job later"))).await?;
     ensure!(condition(&said, "Reconciling").is_none(), "nothing is under way: {}", said["status"]);
-    scene.change("Job/later", json!({ "spec": { "suspend": false } })).await?;
-    scene.until("Database/db", says("Ready", "True").and(mentions("Ready", "1 of 1 ready"))).await?;
+    tenant.change("Job/later", json!({ "spec": { "suspend": false } })).await?;
+    tenant.until("Database/db", says("Ready", "True").and(mentions("Ready", "1 of 1 ready"))).await?;
     Ok(())
 }
 
 /// A policy over a kind whose status is not for others to write.
-fn over(scene: &Scene, name: &str, group: &str, kind: &str) -> Value {
-    let mut policy = scene.policy_manifest(name, "Database", json!({ "children": [scene.child("Pod")] }));
+fn over(tenant: &TestTenant, name: &str, group: &str, kind: &str) -> Value {
+    let mut policy = tenant.policy_manifest(name, "Database", json!({ "children": [tenant.child("Pod")] }));
     policy["spec"]["parent"] = json!({ "group": group, "kind": kind });
     policy
 }
 
 #[tokio::test]
 async fn parents_whose_status_belongs_to_others_are_computed_and_their_policies_say_so() -> Result<()> {
-    let scene = Scene::set("others").await?;
+    let tenant = TestTenant::start("others").await?;
     // What installs the kinds of Rollcall, and is not looked at.
-    scene.crd(&Crd::new("Database")).await?;
-    scene.policy("none", "Database", json!({ "children": [scene.child("Pod")] })).await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    tenant.policy("none", "Database", json!({ "children": [tenant.child("Pod")] })).await?;
     let kinds = [
         ("built-in", "apps", "Deployment"),
         ("argocd", "argoproj.io", "Application"),
@@ -140,23 +141,23 @@ async fn parents_whose_status_belongs_to_others_are_computed_and_their_policies_
         ("kro", "kro.run", "ResourceGraphDefinition"),
     ];
     for (name, group, kind) in kinds {
-        scene.admin.create(&over(&scene, name, group, kind)).await?;
+        tenant.admin.create(&over(&tenant, name, group, kind)).await?;
     }
-    let running = scene.rollcall(&[]).await?;
-    let web = scene.create(deployment("web", 1)).await?;
+    let running = tenant.rollcall(&[]).await?;
+    let web = tenant.create(deployment("web", 1)).await?;
     let mut below = pod("below");
     below["metadata"]["ownerReferences"] = json!([owner_reference(&web)]);
-    scene.create(below).await?;
+    tenant.create(below).await?;
     for (name, _, kind) in kinds {
         let said =
             says("Accepted", "True").and(because("Accepted", "Shadow")).and(mentions("Accepted", kind));
-        scene
-            .until_at(&policy_address(&scene, name)?, &said.and(mentions("Accepted", "nothing is written")))
+        tenant
+            .until_at(&policy_address(&tenant, name)?, &said.and(mentions("Accepted", "nothing is written")))
             .await?;
     }
-    let policy = format!("policy=\"{}\"", scene.policy_name("built-in"));
+    let policy = format!("policy=\"{}\"", tenant.policy_name("built-in"));
     running.until_metric("rollcall_parents", &[&policy, "verdict=\"Ready\""], |n| n > 0.5).await?;
-    let web = scene.get("Deployment/web").await?;
+    let web = tenant.get("Deployment/web").await?;
     ensure!(condition(&web, "Ready").is_none(), "{}", web["status"]);
     ensure!(running.metric("rollcall_writes_total", &[&policy]).await? < 0.5, "written");
     Ok(())
@@ -164,26 +165,26 @@ async fn parents_whose_status_belongs_to_others_are_computed_and_their_policies_
 
 #[tokio::test]
 async fn a_parent_in_the_middle_that_is_told_nothing_counts_with_what_is_known_of_it() -> Result<()> {
-    let scene = Scene::set("middle").await?;
+    let tenant = TestTenant::start("middle").await?;
     for kind in ["Platform", "Database", "Part"] {
-        scene.crd(&Crd::new(kind)).await?;
+        tenant.crd(&CrdBuilder::new(kind)).await?;
     }
     let below =
-        |kind: &str, mode: &str| json!({ "children": [scene.child(kind)], "settle": "100ms", "mode": mode });
-    scene.policy("top", "Platform", below("Database", "write")).await?;
-    scene.policy("middle", "Database", below("Part", "shadow")).await?;
-    let _running = scene.rollcall(&[]).await?;
-    let platform = scene.create(scene.custom("Platform", "all")).await?;
-    let db = scene.create(owned_by(&platform, scene.custom("Database", "db"))).await?;
-    part(&scene, &db, "a").await?;
-    say(&scene, "a", "Ready", "False").await?;
+        |kind: &str, mode: &str| json!({ "children": [tenant.child(kind)], "settle": "100ms", "mode": mode });
+    tenant.policy("top", "Platform", below("Database", "write")).await?;
+    tenant.policy("middle", "Database", below("Part", "shadow")).await?;
+    let _running = tenant.rollcall(&[]).await?;
+    let platform = tenant.create(tenant.custom("Platform", "all")).await?;
+    let db = tenant.create(owned_by(&platform, tenant.custom("Database", "db"))).await?;
+    part(&tenant, &db, "a").await?;
+    say(&tenant, "a", "Ready", "False").await?;
     let named = mentions("Ready", "Database db").and(mentions("Ready", "Part a"));
-    scene.until("Platform/all", says("Ready", "False").and(named)).await?;
-    say(&scene, "a", "Ready", "True").await?;
-    scene.until("Platform/all", says("Ready", "True")).await?;
-    say(&scene, "a", "Failed", "True").await?;
-    scene.until("Platform/all", because("Ready", "ChildrenFailed")).await?;
-    let db = scene.get("Database/db").await?;
+    tenant.until("Platform/all", says("Ready", "False").and(named)).await?;
+    say(&tenant, "a", "Ready", "True").await?;
+    tenant.until("Platform/all", says("Ready", "True")).await?;
+    say(&tenant, "a", "Failed", "True").await?;
+    tenant.until("Platform/all", because("Ready", "ChildrenFailed")).await?;
+    let db = tenant.get("Database/db").await?;
     ensure!(db["status"].is_null(), "it is in shadow: {}", db["status"]);
     Ok(())
 }

@@ -5,12 +5,14 @@ use std::fs;
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 
-use acceptance::crd::Crd;
-use acceptance::kind::Address;
+use acceptance::crd::CrdBuilder;
+use acceptance::expectation::{StateExpectation, says};
+use acceptance::kind::ObjectAddress;
 use acceptance::objects::{deployment, owned_by, playing};
 use acceptance::places;
-use acceptance::scene::Scene;
-use acceptance::wish::{Wish, says};
+use acceptance::policies::TenantPolicies as _;
+use acceptance::rollcall::TenantRollcall as _;
+use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
@@ -197,27 +199,27 @@ fn every_alert_has_a_case_in_which_it_fires_and_one_in_which_it_does_not() -> Re
 
 #[tokio::test]
 async fn metrics_are_named_as_prometheus_wants_and_rules_use_no_others() -> Result<()> {
-    let scene = Scene::set("observed").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    let mut job = scene.child("Job");
+    let tenant = TestTenant::start("observed").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    let mut job = tenant.child("Job");
     job["role"] = json!("optional");
-    let spec = json!({ "children": [scene.child("Deployment"), job] });
-    scene.policy("db", "Database", spec).await?;
-    let running = scene.rollcall(&[]).await?;
+    let spec = json!({ "children": [tenant.child("Deployment"), job] });
+    tenant.policy("db", "Database", spec).await?;
+    let running = tenant.rollcall(&[]).await?;
     let first = running.http("/metrics").await?.body;
-    let db = scene.create(scene.custom("Database", "db")).await?;
-    scene.create(owned_by(&db, playing("hold", deployment("web", 1)))).await?;
-    scene.until("Database/db", says("Ready", "False")).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
+    tenant.create(owned_by(&db, playing("hold", deployment("web", 1)))).await?;
+    tenant.until("Database/db", says("Ready", "False")).await?;
     let one = ["name=\"db\""];
     running.until_metric("rollcall_parent_not_ready_since_timestamp_seconds", &one, |at| at > 1e9).await?;
-    let mut leaving = scene.custom("Database", "leaving");
+    let mut leaving = tenant.custom("Database", "leaving");
     leaving["metadata"]["finalizers"] = json!(["example.com/held"]);
-    let leaving = Address::of(&scene.create(leaving).await?)?;
-    scene.admin.delete(&leaving).await?;
+    let leaving = ObjectAddress::of(&tenant.create(leaving).await?)?;
+    tenant.admin.delete(&leaving).await?;
     let one = ["name=\"leaving\""];
     running.until_metric("rollcall_parent_terminating_since_timestamp_seconds", &one, |at| at > 1e9).await?;
     let exposed = running.http("/metrics").await?.body;
-    scene.admin.merge(&leaving, "", &json!({ "metadata": { "finalizers": null } })).await?;
+    tenant.admin.merge(&leaving, "", &json!({ "metadata": { "finalizers": null } })).await?;
     promtool(&["check", "metrics"], &exposed)?;
     let exposed = names(&exposed);
     for shipped in ["rules/rollcall.rules.yaml", "README.md"] {
@@ -240,26 +242,26 @@ async fn metrics_are_named_as_prometheus_wants_and_rules_use_no_others() -> Resu
 
 #[tokio::test]
 async fn a_new_generation_does_not_make_a_parent_look_freshly_broken() -> Result<()> {
-    let scene = Scene::set("since").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    let spec = json!({ "children": [scene.child("Deployment")], "settle": "100ms" });
-    scene.policy("db", "Database", spec).await?;
-    let running = scene.rollcall(&[]).await?;
-    let db = scene.create(scene.custom("Database", "db")).await?;
-    scene.create(owned_by(&db, playing("hold", deployment("web", 1)))).await?;
+    let tenant = TestTenant::start("since").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    let spec = json!({ "children": [tenant.child("Deployment")], "settle": "100ms" });
+    tenant.policy("db", "Database", spec).await?;
+    let running = tenant.rollcall(&[]).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
+    tenant.create(owned_by(&db, playing("hold", deployment("web", 1)))).await?;
     let told = async |reason| {
-        let wish = Wish::new(reason, move |db| {
+        let expectation = StateExpectation::new(reason, move |db| {
             let conditions = db["status"]["conditions"].as_array();
             conditions.is_some_and(|all| all.iter().any(|c| c["type"] == "Ready" && c["reason"] == reason))
         });
-        scene.until("Database/db", wish).await
+        tenant.until("Database/db", expectation).await
     };
     told("ChildrenProgressing").await?;
     let since = "rollcall_parent_not_ready_since_timestamp_seconds";
     let first = running.until_metric(since, &["name=\"db\""], |at| at > 1e9).await?;
     // An operator that leaves marks and has not handled the new generation: Unknown until it does.
-    scene.change_status("Database/db", json!({ "observedGeneration": 1 })).await?;
-    scene.change("Database/db", json!({ "spec": { "size": 2 } })).await?;
+    tenant.change_status("Database/db", json!({ "observedGeneration": 1 })).await?;
+    tenant.change("Database/db", json!({ "spec": { "size": 2 } })).await?;
     let pending = ["name=\"db\"", "reason=\"ChildrenPending\""];
     running.until_metric("rollcall_parent_not_ready_info", &pending, |one| one > 0.0).await?;
     let after = running.metric(since, &["name=\"db\""]).await?;

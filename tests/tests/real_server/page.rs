@@ -3,13 +3,15 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use acceptance::TEST_TIMEOUT;
 use acceptance::control_plane::free_ports;
-use acceptance::crd::Crd;
+use acceptance::crd::CrdBuilder;
+use acceptance::expectation::{StateExpectation, says};
 use acceptance::objects::{config_map, deployment, owned_by, playing, uid};
 use acceptance::places;
-use acceptance::rollcall::Rollcall;
-use acceptance::scene::{Scene, TEST_TIMEOUT};
-use acceptance::wish::{Wish, says};
+use acceptance::policies::TenantPolicies as _;
+use acceptance::rollcall::{RollcallProcess, TenantRollcall as _};
+use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
@@ -52,38 +54,38 @@ async fn what_would_like_to_be_more_than_text_is_text() -> Result<()> {
     look_at_the_demo("hostile").await.map(drop)
 }
 
-/// A service account of the scene, with a role that grants these resources to be listed and got, and its token.
-async fn somebody(scene: &Scene, name: &str, resources: &[&str]) -> Result<String> {
-    scene
+/// A service account of the tenant, with a role that grants these resources to be listed and got, and its token.
+async fn somebody(tenant: &TestTenant, name: &str, resources: &[&str]) -> Result<String> {
+    tenant
         .create(json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": name } }))
         .await?;
     if !resources.is_empty() {
-        bind(scene, name, &scene.name, resources).await?;
+        bind(tenant, name, &tenant.name, resources).await?;
     }
-    scene.plane.token_of(&scene.name, name).await
+    tenant.plane.token_of(&tenant.name, name).await
 }
 
-/// Grants a service account of the scene to list and get these resources in a namespace.
-async fn bind(scene: &Scene, name: &str, namespace: &str, resources: &[&str]) -> Result<()> {
+/// Grants a service account of the tenant to list and get these resources in a namespace.
+async fn bind(tenant: &TestTenant, name: &str, namespace: &str, resources: &[&str]) -> Result<()> {
     let rbac = "rbac.authorization.k8s.io";
     let metadata = json!({ "name": name, "namespace": namespace });
-    let groups = [&*scene.group, "apps", ""];
+    let groups = [&*tenant.group, "apps", ""];
     let rules = json!([{ "apiGroups": groups, "resources": resources, "verbs": ["get", "list"] }]);
     let role =
         json!({ "apiVersion": format!("{rbac}/v1"), "kind": "Role", "metadata": metadata, "rules": rules });
     let binding = json!({
         "apiVersion": format!("{rbac}/v1"), "kind": "RoleBinding", "metadata": metadata,
         "roleRef": { "apiGroup": rbac, "kind": "Role", "name": name },
-        "subjects": [{ "kind": "ServiceAccount", "name": name, "namespace": scene.name }],
+        "subjects": [{ "kind": "ServiceAccount", "name": name, "namespace": tenant.name }],
     });
     for object in [role, binding] {
-        scene.admin.create(&object).await?;
+        tenant.admin.create(&object).await?;
     }
     Ok(())
 }
 
 /// One GET of the API.
-async fn ask(running: &Rollcall, path: &str, token: &str) -> Result<(u16, Value)> {
+async fn ask(running: &RollcallProcess, path: &str, token: &str) -> Result<(u16, Value)> {
     let answer = running.http_as(path, token).await?;
     Ok((answer.code, serde_json::from_str(&answer.body).unwrap_or_default()))
 }
@@ -91,45 +93,47 @@ async fn ask(running: &Rollcall, path: &str, token: &str) -> Result<(u16, Value)
 const PARENTS: &str = "/api/v1/parents";
 
 /// One parent that is ready, one that failed, and another's in a namespace of their own: the first and the last.
-async fn sites(scene: &Scene, elsewhere: &str) -> Result<(Value, Value)> {
-    let site = scene.create(scene.custom("Site", "one")).await?;
-    scene.create(owned_by(&site, deployment("web", 1))).await?;
+async fn sites(tenant: &TestTenant, elsewhere: &str) -> Result<(Value, Value)> {
+    let site = tenant.create(tenant.custom("Site", "one")).await?;
+    tenant.create(owned_by(&site, deployment("web", 1))).await?;
     // Its name is the last, and it is the first to be seen.
-    let zoo = scene.create(scene.custom("Site", "zoo")).await?;
+    let zoo = tenant.create(tenant.custom("Site", "zoo")).await?;
     let mut cage = playing("hold", deployment("cage", 1));
     cage["spec"]["progressDeadlineSeconds"] = json!(1);
-    scene.create(owned_by(&zoo, cage)).await?;
+    tenant.create(owned_by(&zoo, cage)).await?;
     let space = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": elsewhere } });
-    scene.admin.create(&space).await?;
-    let mut other = scene.custom("Site", "secret");
+    tenant.admin.create(&space).await?;
+    let mut other = tenant.custom("Site", "secret");
     other["metadata"]["namespace"] = json!(elsewhere);
-    let other = scene.admin.create(&other).await?;
-    scene.until("Site/one", says("Ready", "True")).await?;
-    scene.until("Site/zoo", Wish::new("failed", |zoo| zoo.to_string().contains("ChildrenFailed"))).await?;
+    let other = tenant.admin.create(&other).await?;
+    tenant.until("Site/one", says("Ready", "True")).await?;
+    tenant
+        .until("Site/zoo", StateExpectation::new("failed", |zoo| zoo.to_string().contains("ChildrenFailed")))
+        .await?;
     Ok((site, other))
 }
 
 #[tokio::test]
 async fn each_sees_what_they_may_list_and_nothing_of_the_rest() -> Result<()> {
-    let scene = Scene::set("seen").await?;
-    let elsewhere = format!("{}-else", scene.name);
+    let tenant = TestTenant::start("seen").await?;
+    let elsewhere = format!("{}-else", tenant.name);
     let port = free_ports(1)?[0];
-    scene.crd(&Crd::new("Site")).await?;
-    let spec = json!({ "children": [scene.child("Deployment")], "settle": "100ms" });
-    scene.policy("site", "Site", spec).await?;
-    let running = scene.rollcall(&[&format!("--listen=0.0.0.0:{port}")]).await?;
-    let (site, other) = sites(&scene, &elsewhere).await?;
+    tenant.crd(&CrdBuilder::new("Site")).await?;
+    let spec = json!({ "children": [tenant.child("Deployment")], "settle": "100ms" });
+    tenant.policy("site", "Site", spec).await?;
+    let running = tenant.rollcall(&[&format!("--listen=0.0.0.0:{port}")]).await?;
+    let (site, other) = sites(&tenant, &elsewhere).await?;
 
-    let reader = somebody(&scene, "reader", &["sites", "deployments"]).await?;
-    let half = somebody(&scene, "half", &["sites"]).await?;
-    let stranger = somebody(&scene, "stranger", &[]).await?;
+    let reader = somebody(&tenant, "reader", &["sites", "deployments"]).await?;
+    let half = somebody(&tenant, "half", &["sites"]).await?;
+    let stranger = somebody(&tenant, "stranger", &[]).await?;
     let around_it = ["sites", "deployments", "pods", "events", "replicasets", "persistentvolumeclaims"];
-    let insider = somebody(&scene, "insider", &around_it).await?;
+    let insider = somebody(&tenant, "insider", &around_it).await?;
     // Who may list both namespaces chooses among them.
-    bind(&scene, "insider", &elsewhere, &["sites"]).await?;
+    bind(&tenant, "insider", &elsewhere, &["sites"]).await?;
     let one = format!("{PARENTS}/{}", uid(&site));
     let hidden = format!("{PARENTS}/{}", uid(&other));
-    let branch = format!("{one}/branch?label=Deployment.apps&namespace={}&name=web", scene.name);
+    let branch = format!("{one}/branch?label=Deployment.apps&namespace={}&name=web", tenant.name);
 
     let around = branch.replace("/branch?", "/around?");
 
@@ -152,7 +156,7 @@ async fn each_sees_what_they_may_list_and_nothing_of_the_rest() -> Result<()> {
     assert_eq!((code, counted.map(Value::as_u64)), (200, [2, 1, 1].map(Some)), "{list}");
     let order = [&list["parents"][0]["name"], &list["parents"][1]["name"]];
     assert_eq!(order, ["zoo", "one"], "the worst first: {list}");
-    assert_eq!(list["namespaces"], json!([scene.name]));
+    assert_eq!(list["namespaces"], json!([tenant.name]));
     assert!(!list.to_string().contains("secret") && !list.to_string().contains(&elsewhere), "{list}");
 
     let (_, tree) = ask(&running, &one, &reader).await?;
@@ -176,34 +180,36 @@ async fn each_sees_what_they_may_list_and_nothing_of_the_rest() -> Result<()> {
     assert!(!for_insider.iter().any(|said| said.contains("you may not")), "{for_insider:?}");
 
     let page = format!("http://127.0.0.1:{port}/");
-    look(&["token", &page, &reader, &stranger, &scene.name]).await?;
-    look(&["filters", &page, &insider, &scene.name, &elsewhere]).await?;
+    look(&["token", &page, &reader, &stranger, &tenant.name]).await?;
+    look(&["filters", &page, &insider, &tenant.name, &elsewhere]).await?;
     Ok(())
 }
 
 #[tokio::test]
 async fn an_object_tells_who_holds_it_what_it_owns_and_since_when() -> Result<()> {
-    let scene = Scene::set("around").await?;
-    scene.crd(&Crd::new("Site")).await?;
+    let tenant = TestTenant::start("around").await?;
+    tenant.crd(&CrdBuilder::new("Site")).await?;
     // Who remembers Jobs may list Events.
     let jobs = json!({ "kind": { "group": "batch", "kind": "Job" }, "expect": { "min": 0 }, "afterDeletion": "remember" });
-    let children = json!([scene.child("Deployment"), scene.child("ConfigMap"), jobs]);
-    scene.policy("site", "Site", json!({ "children": children, "settle": "100ms" })).await?;
-    let running = scene.rollcall(&[]).await?;
-    let site = scene.create(scene.custom("Site", "one")).await?;
+    let children = json!([tenant.child("Deployment"), tenant.child("ConfigMap"), jobs]);
+    tenant.policy("site", "Site", json!({ "children": children, "settle": "100ms" })).await?;
+    let running = tenant.rollcall(&[]).await?;
+    let site = tenant.create(tenant.custom("Site", "one")).await?;
     let mut held = config_map("held");
     held["metadata"]["finalizers"] = json!(["argocd.argoproj.io/hook-finalizer"]);
-    scene.create(owned_by(&site, held)).await?;
+    tenant.create(owned_by(&site, held)).await?;
     let mut web = deployment("web", 1);
     web["spec"]["template"]["spec"]["nodeSelector"] = json!({ "disk": "none-such" });
-    scene.create(owned_by(&site, web)).await?;
-    scene.until_pods("web", 1).await?;
-    scene.delete("ConfigMap/held").await?;
-    scene.until("Site/one", Wish::new("held", |site| site.to_string().contains("hook-finalizer"))).await?;
+    tenant.create(owned_by(&site, web)).await?;
+    tenant.until_pods("web", 1).await?;
+    tenant.delete("ConfigMap/held").await?;
+    tenant
+        .until("Site/one", StateExpectation::new("held", |site| site.to_string().contains("hook-finalizer")))
+        .await?;
 
     let one = format!("{PARENTS}/{}", uid(&site));
     let about = |what: &str, label: &str, name: &str| {
-        format!("{one}/{what}?label={label}&namespace={}&name={name}", scene.name)
+        format!("{one}/{what}?label={label}&namespace={}&name={name}", tenant.name)
     };
     let (_, tree) = ask(&running, &one, "").await?;
     let node = |name: &str| {

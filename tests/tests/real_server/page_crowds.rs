@@ -4,14 +4,14 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
+use acceptance::TEST_TIMEOUT;
 use acceptance::control_plane::free_ports;
-use acceptance::crd::Crd;
+use acceptance::crd::CrdBuilder;
 use acceptance::http_get::get;
 use acceptance::objects::owned_by;
 use acceptance::places;
-use acceptance::process::Process;
-use acceptance::rollcall::rollcall;
-use acceptance::scene::TEST_TIMEOUT;
+use acceptance::process::LoggedProcess;
+use acceptance::rollcall_command::rollcall;
 use anyhow::{Context, Result, anyhow, ensure};
 use sandbox::{SandboxOptions, SandboxServer};
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ fn put(server: &SandboxServer, object: Value) -> Result<Arc<Value>> {
 async fn cluster(spec: Value) -> Result<SandboxServer> {
     let server = SandboxServer::start(SandboxOptions::default()).await?;
     let crds: Vec<Value> = serde_saphyr::from_multiple(&rollcall(&["crd"])?)?;
-    for crd in crds.into_iter().chain([Crd::new("Crowd").manifest("example.com")]) {
+    for crd in crds.into_iter().chain([CrdBuilder::new("Crowd").manifest("example.com")]) {
         put(&server, crd)?;
     }
     let policy = json!({
@@ -55,7 +55,7 @@ fn pod(name: &str, ready: &str) -> Value {
 }
 
 /// The service over that cluster, and where it listens; its plan is made.
-async fn service(server: &SandboxServer, word: &str) -> Result<(Process, String)> {
+async fn service(server: &SandboxServer, word: &str) -> Result<(LoggedProcess, String)> {
     let folder = places::run_folder()?.join(word);
     fs::create_dir_all(&folder)?;
     let kubeconfig = folder.join("kubeconfig");
@@ -69,7 +69,7 @@ async fn service(server: &SandboxServer, word: &str) -> Result<(Process, String)
     let address = format!("127.0.0.1:{}", free_ports(1)?[0]);
     let args =
         ["run".to_owned(), format!("--listen={address}"), format!("--kubeconfig={}", kubeconfig.display())];
-    let running = Process::start("rollcall", &places::rollcall()?, &args, &[], &folder.join("log"))?;
+    let running = LoggedProcess::start("rollcall", &places::rollcall()?, &args, &[], &folder.join("log"))?;
     let up = async {
         while TcpStream::connect(&address).await.is_err() || !running.output().contains("plan") {
             sleep(Duration::from_millis(50)).await;

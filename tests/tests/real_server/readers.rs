@@ -5,23 +5,24 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 
-use acceptance::control_plane::{ControlPlane, Parts};
-use acceptance::crd::Crd;
-use acceptance::helm::Waiting;
-use acceptance::kind::Address;
+use acceptance::control_plane::{ClusterParts, ControlPlane};
+use acceptance::crd::CrdBuilder;
+use acceptance::expectation::{because, current, says};
+use acceptance::helm::HelmCommand;
+use acceptance::kind::ObjectAddress;
 use acceptance::objects::{condition, deployment, owned_by, playing};
-use acceptance::peers;
-use acceptance::places;
-use acceptance::recorder::{Recorder, Recording};
-use acceptance::rollcall::rollcall;
-use acceptance::scene::Scene;
-use acceptance::wish::{because, current, says};
+use acceptance::policies::TenantPolicies as _;
+use acceptance::recorder::{StateRecorder, StateRecording};
+use acceptance::rollcall::TenantRollcall as _;
+use acceptance::rollcall_command::rollcall;
+use acceptance::tenant::TestTenant;
+use acceptance::{peers, places};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 /// Argo CD's ConfigMap as `rollcall health-lua` prints it for these policies.
-fn config_map(scene: &Scene, policies: &[Value], options: &[&str]) -> Result<PathBuf> {
-    let (policies, file) = (scene.policies_file(policies)?, scene.folder.join("argocd-cm.yaml"));
+fn config_map(tenant: &TestTenant, policies: &[Value], options: &[&str]) -> Result<PathBuf> {
+    let (policies, file) = (tenant.policies_file(policies)?, tenant.folder.join("argocd-cm.yaml"));
     let policies = policies.to_string_lossy();
     let args = [&["health-lua", "-f", &*policies], options].concat();
     fs::write(&file, rollcall(&args)?)?;
@@ -31,16 +32,16 @@ fn config_map(scene: &Scene, policies: &[Value], options: &[&str]) -> Result<Pat
 /// Fails if Argo CD or kstatus took the parent for ready in a recorded state that does not say so itself, for its own
 /// generation.
 pub(crate) fn no_reader_is_early(
-    scene: &Scene,
+    tenant: &TestTenant,
     policy: &Value,
-    recording: &Recording,
-    parent: &Address,
+    recording: &StateRecording,
+    parent: &ObjectAddress,
 ) -> Result<()> {
     let is = |state: &&Value| state["kind"] == parent.kind.kind && state["metadata"]["name"] == parent.name;
     let states: Vec<Value> =
         recording.entries().iter().filter_map(|entry| entry.state.as_ref()).filter(is).cloned().collect();
     ensure!(states.len() >= 3, "only {} states were recorded", states.len());
-    let rules = config_map(scene, std::slice::from_ref(policy), &[])?;
+    let rules = config_map(tenant, std::slice::from_ref(policy), &[])?;
     let (argocd, kstatus) = (peers::argocd(Some(&rules), &states)?, peers::kstatus(&states)?);
     for ((state, (health, said)), (status, why)) in states.iter().zip(argocd).zip(kstatus) {
         let ready = condition(state, "Ready").cloned().unwrap_or_default();
@@ -80,7 +81,7 @@ const REASONS: [(&str, &str); 20] = [
 ];
 
 /// An object that says this, and what Argo CD is to make of it.
-struct State {
+struct ReaderCase {
     object: Value,
     health: &'static str,
 }
@@ -91,7 +92,7 @@ const DEGRADED: [&str; 5] =
 
 /// Every state that a parent of generation 2 can be in: each reason, about the present generation, an older one or none,
 /// with and without Stalled, being deleted or not; and statuses that nobody should write.
-fn states(group: &str, of: &str) -> Vec<State> {
+fn states(group: &str, of: &str) -> Vec<ReaderCase> {
     let object = |status: Value, deleted: bool| {
         let mut object = json!({
             "apiVersion": format!("{group}/v1"), "kind": "Database",
@@ -127,7 +128,7 @@ fn states(group: &str, of: &str) -> Vec<State> {
                 (2, "ChildrenSuspended") => "Suspended",
                 _ => "Progressing",
             };
-            all.push(State { object: object(json!({ "conditions": conditions }), deleted), health });
+            all.push(ReaderCase { object: object(json!({ "conditions": conditions }), deleted), health });
         }
     }
     let odd = [
@@ -146,14 +147,14 @@ fn states(group: &str, of: &str) -> Vec<State> {
         json!({ "conditions": [{ "type": of, "status": "True", "reason": "AllChildrenReady", "observedGeneration": "2" }] }),
         json!({ "conditions": [{ "type": of, "status": "False", "reason": 7, "message": [], "observedGeneration": 2 }] }),
     ];
-    all.extend(odd.map(|status| State { object: object(status, false), health: "Progressing" }));
+    all.extend(odd.map(|status| ReaderCase { object: object(status, false), health: "Progressing" }));
     all
 }
 
 /// Argo CD's own code and Rollcall's, over the same objects and the same script.
-fn ask_both(scene: &Scene, rules: &str, states: &[State]) -> Result<()> {
+fn ask_both(tenant: &TestTenant, rules: &str, states: &[ReaderCase]) -> Result<()> {
     let objects: Vec<Value> = states.iter().map(|state| state.object.clone()).collect();
-    let file = scene.folder.join("objects.json");
+    let file = tenant.folder.join("objects.json");
     let list = json!({ "apiVersion": "v1", "kind": "List", "items": objects });
     fs::write(&file, list.to_string())?;
     let file = file.to_string_lossy();
@@ -175,40 +176,40 @@ fn ask_both(scene: &Scene, rules: &str, states: &[State]) -> Result<()> {
 
 #[tokio::test]
 async fn argo_cd_reads_every_state_of_a_parent() -> Result<()> {
-    let scene = Scene::set("states").await?;
-    let policy = |spec| scene.policy_manifest("db", "Database", spec);
-    let states_of_ready = states(&scene.group, "Ready");
+    let tenant = TestTenant::start("states").await?;
+    let policy = |spec| tenant.policy_manifest("db", "Database", spec);
+    let states_of_ready = states(&tenant.group, "Ready");
     let plain = policy(json!({}));
-    let rules = config_map(&scene, std::slice::from_ref(&plain), &[])?;
-    ask_both(&scene, &rules.to_string_lossy(), &states_of_ready)?;
+    let rules = config_map(&tenant, std::slice::from_ref(&plain), &[])?;
+    ask_both(&tenant, &rules.to_string_lossy(), &states_of_ready)?;
 
-    let (file, folder) = (scene.policies_file(&[plain])?, scene.folder.join("customizations"));
+    let (file, folder) = (tenant.policies_file(&[plain])?, tenant.folder.join("customizations"));
     let (file, folder) = (file.to_string_lossy(), folder.to_string_lossy());
     rollcall(&["health-lua", "-f", &file, "--format", "directory", "--to", &folder])?;
-    ask_both(&scene, &folder, &states_of_ready)?;
+    ask_both(&tenant, &folder, &states_of_ready)?;
 
     let named = policy(json!({ "condition": { "type": "example.com/All_Well.v1" } }));
-    let rules = config_map(&scene, &[named], &[])?;
-    ask_both(&scene, &rules.to_string_lossy(), &states(&scene.group, "example.com/All_Well.v1"))
+    let rules = config_map(&tenant, &[named], &[])?;
+    ask_both(&tenant, &rules.to_string_lossy(), &states(&tenant.group, "example.com/All_Well.v1"))
 }
 
 /// Whatever the definition does not know would be dropped without a word, or refused where that is asked for.
 #[tokio::test]
 async fn the_argo_cd_operator_takes_what_is_printed_for_it() -> Result<()> {
-    let plane = Arc::new(ControlPlane::start(Parts::Storage).await?);
-    let scene = Scene::set_on(plane, "operator").await?;
+    let plane = Arc::new(ControlPlane::start(ClusterParts::Storage).await?);
+    let tenant = TestTenant::start_on(plane, "operator").await?;
     let definition = places::program("argocds.yaml")?;
-    scene.plane.kubectl(&["create", "-f", &definition.to_string_lossy()])?;
+    tenant.plane.kubectl(&["create", "-f", &definition.to_string_lossy()])?;
     let crd = "CustomResourceDefinition/argocds.argoproj.io";
-    scene.until(crd, says("Established", "True")).await?;
-    let two = ["Database", "Cache"].map(|kind| scene.policy_manifest(&kind.to_lowercase(), kind, json!({})));
-    let policies = scene.policies_file(&two)?;
-    let args = ["health-lua", "-f", &policies.to_string_lossy(), "--format", "operator", "-n", &scene.name];
-    let file = scene.folder.join("argocd.yaml");
+    tenant.until(crd, says("Established", "True")).await?;
+    let two = ["Database", "Cache"].map(|kind| tenant.policy_manifest(&kind.to_lowercase(), kind, json!({})));
+    let policies = tenant.policies_file(&two)?;
+    let args = ["health-lua", "-f", &policies.to_string_lossy(), "--format", "operator", "-n", &tenant.name];
+    let file = tenant.folder.join("argocd.yaml");
     fs::write(&file, rollcall(&args)?)?;
-    scene.plane.kubectl(&["create", "--validate=strict", "-f", &file.to_string_lossy()])?;
+    tenant.plane.kubectl(&["create", "--validate=strict", "-f", &file.to_string_lossy()])?;
     let kept =
-        scene.plane.kubectl(&["get", "argocds.argoproj.io/argocd", "-n", &scene.name, "-o", "json"])?;
+        tenant.plane.kubectl(&["get", "argocds.argoproj.io/argocd", "-n", &tenant.name, "-o", "json"])?;
     let kept: Value = serde_json::from_str(&kept)?;
     // What the operator makes of it is the key that Argo CD reads: `resource.customizations.health.` + group + `_` + kind.
     let checks = kept["spec"]["resourceHealthChecks"].as_array().context("no checks")?;
@@ -220,7 +221,7 @@ async fn the_argo_cd_operator_takes_what_is_printed_for_it() -> Result<()> {
             (key, check["check"].clone())
         })
         .collect();
-    let printed = fs::read_to_string(config_map(&scene, &two, &[])?)?;
+    let printed = fs::read_to_string(config_map(&tenant, &two, &[])?)?;
     let printed: Value = serde_saphyr::from_str(&printed)?;
     assert_eq!(Value::Object(data), printed["data"], "the operator and the ConfigMap say the same");
     Ok(())
@@ -228,16 +229,16 @@ async fn the_argo_cd_operator_takes_what_is_printed_for_it() -> Result<()> {
 
 #[tokio::test]
 async fn argo_cd_looks_where_rollcall_falls_back_to_and_at_every_policy() -> Result<()> {
-    let scene = Scene::set("several").await?;
+    let tenant = TestTenant::start("several").await?;
     let entry = |kind: &str, status: &str, reason: &str| json!({ "type": kind, "status": status, "reason": reason, "message": reason, "observedGeneration": 1 });
     let object = |conditions: &[Value]| {
         json!({
-            "apiVersion": format!("{}/v1", scene.group), "kind": "Database",
+            "apiVersion": format!("{}/v1", tenant.group), "kind": "Database",
             "metadata": { "name": "db", "generation": 1 }, "status": { "conditions": conditions },
         })
     };
     let health = |policies: &[Value], options: &[&str], conditions: &[Value]| -> Result<String> {
-        let rules = config_map(&scene, policies, options)?;
+        let rules = config_map(&tenant, policies, options)?;
         let (health, _) = peers::argocd(Some(&rules), &[object(conditions)])?.remove(0);
         health.context("no health")
     };
@@ -247,7 +248,7 @@ async fn argo_cd_looks_where_rollcall_falls_back_to_and_at_every_policy() -> Res
         entry("ChildrenReady", "False", "ChildrenFailed"),
     );
     let falls_back = json!({ "condition": { "fallback": "ChildrenReady" } });
-    let falls_back = [scene.policy_manifest("db", "Database", falls_back)];
+    let falls_back = [tenant.policy_manifest("db", "Database", falls_back)];
     assert_eq!(health(&falls_back, &[], std::slice::from_ref(&foreign))?, "Progressing");
     assert_eq!(health(&falls_back, &[], &[foreign.clone(), well.clone()])?, "Healthy");
     assert_eq!(health(&falls_back, &[], &[foreign, failed.clone()])?, "Degraded");
@@ -256,15 +257,15 @@ async fn argo_cd_looks_where_rollcall_falls_back_to_and_at_every_policy() -> Res
 
     let second = json!({ "condition": { "type": "ChildrenReady" } });
     let both = [
-        scene.policy_manifest("db", "Database", json!({})),
-        scene.policy_manifest("second", "Database", second),
+        tenant.policy_manifest("db", "Database", json!({})),
+        tenant.policy_manifest("second", "Database", second),
     ];
     assert_eq!(health(&both, &[], std::slice::from_ref(&ours))?, "Progressing", "the other has not spoken");
     assert_eq!(health(&both, &[], &[ours.clone(), well])?, "Healthy");
     assert_eq!(health(&both, &[], &[ours, failed])?, "Degraded");
 
     let crash = entry("Ready", "False", "ChildrenFailed");
-    let plain = [scene.policy_manifest("db", "Database", json!({}))];
+    let plain = [tenant.policy_manifest("db", "Database", json!({}))];
     assert_eq!(health(&plain, &[], std::slice::from_ref(&crash))?, "Progressing", "it may yet recover");
     assert_eq!(health(&plain, &["--degraded-on-failed"], &[crash])?, "Degraded");
     Ok(())
@@ -272,61 +273,61 @@ async fn argo_cd_looks_where_rollcall_falls_back_to_and_at_every_policy() -> Res
 
 #[tokio::test]
 async fn kubectl_waits_for_it_and_shows_it() -> Result<()> {
-    let scene = Scene::set("kubectl").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    let spec = json!({ "children": [scene.child("Deployment")], "settle": "1s" });
-    let policy = scene.policy("db", "Database", spec).await?;
-    let running = scene.rollcall(&[]).await?;
-    let recorder = Recorder::start(&scene, &["Database", "Deployment"]).await?;
-    let resource = format!("databases.{}/db", scene.group);
-    let wait = || -> Result<Waiting> {
-        let mut command = scene.plane.kubectl_command()?;
-        command.args(["wait", "--for=condition=Ready", &resource, "-n", &scene.name, "--timeout=100s"]);
-        Waiting::on(command)
+    let tenant = TestTenant::start("kubectl").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    let spec = json!({ "children": [tenant.child("Deployment")], "settle": "1s" });
+    let policy = tenant.policy("db", "Database", spec).await?;
+    let running = tenant.rollcall(&[]).await?;
+    let recorder = StateRecorder::start(&tenant, &["Database", "Deployment"]).await?;
+    let resource = format!("databases.{}/db", tenant.group);
+    let wait = || -> Result<HelmCommand> {
+        let mut command = tenant.plane.kubectl_command()?;
+        command.args(["wait", "--for=condition=Ready", &resource, "-n", &tenant.name, "--timeout=100s"]);
+        HelmCommand::on(command)
     };
-    let columns = || scene.plane.kubectl(&["get", &resource, "-n", &scene.name]);
+    let columns = || tenant.plane.kubectl(&["get", &resource, "-n", &tenant.name]);
 
-    let db = scene.create(scene.custom("Database", "db")).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
     let mut waiting = wait()?;
-    scene.create(owned_by(&db, playing("hold", deployment("web", 1)))).await?;
-    scene.until("Database/db", because("Ready", "ChildrenProgressing")).await?;
+    tenant.create(owned_by(&db, playing("hold", deployment("web", 1)))).await?;
+    tenant.until("Database/db", because("Ready", "ChildrenProgressing")).await?;
     waiting.still_waits("a child is not ready")?;
     let shown = columns()?;
     assert!(
         shown.contains("READY") && shown.contains("ChildrenProgressing") && shown.contains("web"),
         "{shown}"
     );
-    scene.play("web", None).await?;
+    tenant.play("web", None).await?;
     waiting.succeeds().await?;
     assert!(columns()?.contains("AllChildrenReady"));
     // What this CRD lacks can be seen.
     running.until_metric("rollcall_parents_without_default", &[], |count| count > 0.5).await?;
 
     // The old True is still there when the second one begins: it is about an older generation.
-    scene.change("Database/db", json!({ "spec": { "size": 2 } })).await?;
+    tenant.change("Database/db", json!({ "spec": { "size": 2 } })).await?;
     let waiting = wait()?;
     waiting.succeeds().await?;
-    let after = scene.until("Database/db", says("Ready", "True").and(current("Ready"))).await?;
+    let after = tenant.until("Database/db", says("Ready", "True").and(current("Ready"))).await?;
     assert_eq!(after["metadata"]["generation"], 2);
     let statuses = recorder.stop().await?;
-    let parent = scene.address("Database/db")?;
+    let parent = tenant.address("Database/db")?;
     statuses.no_false_ready(&parent, "Ready", &[("Deployment", 1)])?;
     let states: Vec<Value> = statuses.entries().iter().filter_map(|entry| entry.state.clone()).collect();
     let first = states.iter().find(|state| state["kind"] == "Database").context("no Database")?;
     // What `crd-defaults` is for.
     assert_eq!(peers::kstatus(std::slice::from_ref(first))?[0].0, "Current");
-    let argocd = peers::argocd(Some(&config_map(&scene, &[policy], &[])?), std::slice::from_ref(first))?;
+    let argocd = peers::argocd(Some(&config_map(&tenant, &[policy], &[])?), std::slice::from_ref(first))?;
     assert_eq!(argocd[0].0.as_deref(), Some("Progressing"));
     Ok(())
 }
 
 #[tokio::test]
 async fn kubectl_finds_it_as_a_plugin() -> Result<()> {
-    let scene = Scene::set("plugin").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    let db = scene.create(scene.custom("Database", "db")).await?;
-    scene.create(owned_by(&db, playing("hold", deployment("web", 1)))).await?;
-    let plugins = scene.folder.join("plugins");
+    let tenant = TestTenant::start("plugin").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
+    tenant.create(owned_by(&db, playing("hold", deployment("web", 1)))).await?;
+    let plugins = tenant.folder.join("plugins");
     fs::create_dir_all(&plugins)?;
     std::os::unix::fs::symlink(places::rollcall()?, plugins.join("kubectl-rollcall"))?;
     let complete = plugins.join("kubectl_complete-rollcall");
@@ -335,13 +336,13 @@ async fn kubectl_finds_it_as_a_plugin() -> Result<()> {
     let kubectl = |args: &[&str]| -> Result<(Option<i32>, String)> {
         let path = format!("{}:{}", plugins.display(), std::env::var("PATH")?);
         let mut command = Command::new(places::program("kubectl")?);
-        command.args(args).env("PATH", path).env("KUBECONFIG", scene.plane.kubeconfig());
+        command.args(args).env("PATH", path).env("KUBECONFIG", tenant.plane.kubeconfig());
         let output = command.output()?;
         let text = [output.stdout, output.stderr].concat();
         Ok((output.status.code(), String::from_utf8_lossy(&text).into_owned()))
     };
-    let object = format!("database.{}/db", scene.group);
-    let (code, tree) = kubectl(&["rollcall", "tree", &object, "-n", &scene.name])?;
+    let object = format!("database.{}/db", tenant.group);
+    let (code, tree) = kubectl(&["rollcall", "tree", &object, "-n", &tenant.name])?;
     ensure!(code == Some(1) && tree.contains("Deployment") && tree.contains("web"), "{code:?}: {tree}");
     let (_, help) = kubectl(&["rollcall", "tree", "--help"])?;
     assert!(help.contains("Usage: kubectl rollcall tree"), "{help}");

@@ -1,46 +1,48 @@
 //! The one way that everything hangs on: children come up, break, recover, and their parent says so.
 
-use acceptance::crd::Crd;
+use acceptance::crd::CrdBuilder;
+use acceptance::expectation::{StateExpectation, because, current, gone, has, mentions, says};
 use acceptance::objects::{condition, deployment, job, owned_by, playing, stateful_set};
-use acceptance::recorder::Recorder;
-use acceptance::scene::Scene;
-use acceptance::wish::{Wish, because, current, gone, has, mentions, says};
+use acceptance::policies::TenantPolicies as _;
+use acceptance::recorder::StateRecorder;
+use acceptance::rollcall::TenantRollcall as _;
+use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 /// Children of the three kinds that the tests here play with.
-fn three_kinds(scene: &Scene) -> Value {
-    json!([scene.child("Deployment"), scene.child("StatefulSet"), scene.child("Job")])
+fn three_kinds(tenant: &TestTenant) -> Value {
+    json!([tenant.child("Deployment"), tenant.child("StatefulSet"), tenant.child("Job")])
 }
 
 #[tokio::test]
 async fn a_parent_goes_from_unknown_over_false_to_true_and_never_true_early() -> Result<()> {
-    let scene = Scene::set("rollout").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    scene.policy("db", "Database", json!({ "children": three_kinds(&scene), "settle": "200ms" })).await?;
-    let _rollcall = scene.rollcall(&[]).await?;
-    let recorder = Recorder::start(&scene, &["Database", "Deployment", "StatefulSet", "Job"]).await?;
+    let tenant = TestTenant::start("rollout").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    tenant.policy("db", "Database", json!({ "children": three_kinds(&tenant), "settle": "200ms" })).await?;
+    let _rollcall = tenant.rollcall(&[]).await?;
+    let recorder = StateRecorder::start(&tenant, &["Database", "Deployment", "StatefulSet", "Job"]).await?;
 
-    let db = scene.create(scene.custom("Database", "db")).await?;
-    scene.until("Database/db", says("Ready", "Unknown").and(because("Ready", "ChildrenPending"))).await?;
-    scene.create(owned_by(&db, playing("hold", deployment("web", 2)))).await?;
-    scene.create(owned_by(&db, playing("hold", stateful_set("store", 3)))).await?;
-    scene.create(owned_by(&db, playing("hold", job("migrate")))).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
+    tenant.until("Database/db", says("Ready", "Unknown").and(because("Ready", "ChildrenPending"))).await?;
+    tenant.create(owned_by(&db, playing("hold", deployment("web", 2)))).await?;
+    tenant.create(owned_by(&db, playing("hold", stateful_set("store", 3)))).await?;
+    tenant.create(owned_by(&db, playing("hold", job("migrate")))).await?;
     for (app, pods) in [("web", 2), ("store", 3), ("migrate", 1)] {
-        scene.until_pods(app, pods).await?;
+        tenant.until_pods(app, pods).await?;
     }
-    scene.until("Database/db", says("Ready", "False").and(because("Ready", "ChildrenProgressing"))).await?;
-    scene.until("Database/db", mentions("Ready", "3 of 3 not ready")).await?;
-    scene.until("Database/db", says("Reconciling", "True")).await?;
-    scene.play("web", None).await?;
-    scene.until("Database/db", mentions("Ready", "2 of 3 not ready")).await?;
-    scene.play("migrate", None).await?;
-    scene.play("store", None).await?;
+    tenant.until("Database/db", says("Ready", "False").and(because("Ready", "ChildrenProgressing"))).await?;
+    tenant.until("Database/db", mentions("Ready", "3 of 3 not ready")).await?;
+    tenant.until("Database/db", says("Reconciling", "True")).await?;
+    tenant.play("web", None).await?;
+    tenant.until("Database/db", mentions("Ready", "2 of 3 not ready")).await?;
+    tenant.play("migrate", None).await?;
+    tenant.play("store", None).await?;
     let well = says("Ready", "True").and(because("Ready", "AllChildrenReady")).and(current("Ready"));
-    scene.until("Database/db", well.and(has("Reconciling", false))).await?;
+    tenant.until("Database/db", well.and(has("Reconciling", false))).await?;
 
     let recording = recorder.stop().await?;
-    let parent = scene.address("Database/db")?;
+    let parent = tenant.address("Database/db")?;
     eprintln!("{}", recording.transcript(&parent, "Ready"));
     recording.first_word_is_unknown(&parent, "Ready")?;
     recording.no_false_ready(&parent, "Ready", &[("Deployment", 1), ("StatefulSet", 1), ("Job", 1)])?;
@@ -51,114 +53,116 @@ async fn a_parent_goes_from_unknown_over_false_to_true_and_never_true_early() ->
 
 #[tokio::test]
 async fn kubectl_wait_returns_at_the_right_moment() -> Result<()> {
-    let scene = Scene::set("wait").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    scene.policy("db", "Database", json!({ "children": three_kinds(&scene), "settle": "200ms" })).await?;
-    let _rollcall = scene.rollcall(&[]).await?;
-    let db = scene.create(scene.custom("Database", "db")).await?;
-    let kind = scene.kind("Database");
-    let mut wait = scene
+    let tenant = TestTenant::start("wait").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    tenant.policy("db", "Database", json!({ "children": three_kinds(&tenant), "settle": "200ms" })).await?;
+    let _rollcall = tenant.rollcall(&[]).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
+    let kind = tenant.kind("Database");
+    let mut wait = tenant
         .plane
         .kubectl_command()?
-        .args(["wait", "--for=condition=Ready", "--timeout=60s", "-n", &scene.name])
+        .args(["wait", "--for=condition=Ready", "--timeout=60s", "-n", &tenant.name])
         .arg(format!("{}.{}/db", kind.plural(), kind.group()))
         .spawn()?;
 
-    scene.create(owned_by(&db, deployment("web", 1))).await?;
-    scene.create(owned_by(&db, stateful_set("store", 1))).await?;
-    scene.create(owned_by(&db, playing("hold", job("migrate")))).await?;
-    scene.until("Database/db", mentions("Ready", "1 of 3 not ready")).await?;
+    tenant.create(owned_by(&db, deployment("web", 1))).await?;
+    tenant.create(owned_by(&db, stateful_set("store", 1))).await?;
+    tenant.create(owned_by(&db, playing("hold", job("migrate")))).await?;
+    tenant.until("Database/db", mentions("Ready", "1 of 3 not ready")).await?;
     assert!(wait.try_wait()?.is_none(), "kubectl returned before the job was done");
-    scene.play("migrate", None).await?;
+    tenant.play("migrate", None).await?;
     let status = tokio::task::spawn_blocking(move || wait.wait()).await??;
     assert!(status.success(), "kubectl wait: {status}");
-    let after = scene.get("Database/db").await?;
+    let after = tenant.get("Database/db").await?;
     assert_eq!(condition(&after, "Ready").context("no Ready")?["status"], "True");
     Ok(())
 }
 
 #[tokio::test]
 async fn a_child_that_breaks_later_is_named_in_the_message() -> Result<()> {
-    let scene = Scene::set("break").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    let children = json!([scene.child("Deployment"), scene.child("StatefulSet")]);
-    scene.policy("db", "Database", json!({ "children": children, "settle": "200ms" })).await?;
-    let _rollcall = scene.rollcall(&[]).await?;
-    let db = scene.create(scene.custom("Database", "db")).await?;
-    scene.create(owned_by(&db, deployment("web", 1))).await?;
-    scene.create(owned_by(&db, stateful_set("store", 2))).await?;
-    scene.until("Database/db", says("Ready", "True")).await?;
+    let tenant = TestTenant::start("break").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    let children = json!([tenant.child("Deployment"), tenant.child("StatefulSet")]);
+    tenant.policy("db", "Database", json!({ "children": children, "settle": "200ms" })).await?;
+    let _rollcall = tenant.rollcall(&[]).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
+    tenant.create(owned_by(&db, deployment("web", 1))).await?;
+    tenant.create(owned_by(&db, stateful_set("store", 2))).await?;
+    tenant.until("Database/db", says("Ready", "True")).await?;
 
-    scene.play("store", Some("crash")).await?;
+    tenant.play("store", Some("crash")).await?;
     let named = mentions("Ready", "1 of 2 not ready").and(mentions("Ready", "StatefulSet store"));
-    scene.until("Database/db", says("Ready", "False").and(named)).await?;
-    let stalled = Wish::new("not Stalled: a crash loop may recover", |db| condition(db, "Stalled").is_none());
-    scene.until("Database/db", stalled).await?;
-    scene.play("store", None).await?;
-    scene.until("Database/db", says("Ready", "True")).await?;
+    tenant.until("Database/db", says("Ready", "False").and(named)).await?;
+    let stalled = StateExpectation::new("not Stalled: a crash loop may recover", |db| {
+        condition(db, "Stalled").is_none()
+    });
+    tenant.until("Database/db", stalled).await?;
+    tenant.play("store", None).await?;
+    tenant.until("Database/db", says("Ready", "True")).await?;
     Ok(())
 }
 
 #[tokio::test]
 async fn a_job_that_failed_for_good_is_named_and_stalls_its_parent() -> Result<()> {
-    let scene = Scene::set("failed").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    scene.policy("db", "Database", json!({ "children": [scene.child("Job")], "settle": "200ms" })).await?;
-    let _rollcall = scene.rollcall(&[]).await?;
-    let db = scene.create(scene.custom("Database", "db")).await?;
-    scene.create(owned_by(&db, playing("fail", job("migrate")))).await?;
+    let tenant = TestTenant::start("failed").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    tenant.policy("db", "Database", json!({ "children": [tenant.child("Job")], "settle": "200ms" })).await?;
+    let _rollcall = tenant.rollcall(&[]).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
+    tenant.create(owned_by(&db, playing("fail", job("migrate")))).await?;
     let named = mentions("Ready", "Job migrate failed").and(mentions("Ready", "BackoffLimitExceeded"));
-    scene.until("Database/db", says("Ready", "False").and(because("Ready", "ChildrenFailed"))).await?;
-    scene.until("Database/db", named.and(says("Stalled", "True")).and(has("Reconciling", false))).await?;
+    tenant.until("Database/db", says("Ready", "False").and(because("Ready", "ChildrenFailed"))).await?;
+    tenant.until("Database/db", named.and(says("Stalled", "True")).and(has("Reconciling", false))).await?;
     Ok(())
 }
 
 #[tokio::test]
 async fn a_child_that_the_garbage_collector_takes_is_missed() -> Result<()> {
-    let scene = Scene::set("garbage").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    scene.crd(&Crd::new("Backup")).await?;
-    let children = json!([scene.child("Deployment")]);
-    scene.policy("db", "Database", json!({ "children": children, "settle": "200ms" })).await?;
-    let _rollcall = scene.rollcall(&[]).await?;
-    let db = scene.create(scene.custom("Database", "db")).await?;
-    let backup = scene.create(scene.custom("Backup", "nightly")).await?;
+    let tenant = TestTenant::start("garbage").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    tenant.crd(&CrdBuilder::new("Backup")).await?;
+    let children = json!([tenant.child("Deployment")]);
+    tenant.policy("db", "Database", json!({ "children": children, "settle": "200ms" })).await?;
+    let _rollcall = tenant.rollcall(&[]).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
+    let backup = tenant.create(tenant.custom("Backup", "nightly")).await?;
     // Held by two owners: it goes when the last of them goes, but not before.
-    scene.create(owned_by(&backup, owned_by(&db, deployment("shared", 1)))).await?;
-    scene.create(owned_by(&backup, deployment("helper", 1))).await?;
-    scene.until("Database/db", says("Ready", "True")).await?;
-    scene.delete("Backup/nightly").await?;
-    scene.until("Deployment/helper", gone()).await?;
-    scene.until("Database/db", says("Ready", "True")).await?;
+    tenant.create(owned_by(&backup, owned_by(&db, deployment("shared", 1)))).await?;
+    tenant.create(owned_by(&backup, deployment("helper", 1))).await?;
+    tenant.until("Database/db", says("Ready", "True")).await?;
+    tenant.delete("Backup/nightly").await?;
+    tenant.until("Deployment/helper", gone()).await?;
+    tenant.until("Database/db", says("Ready", "True")).await?;
 
-    scene.delete("Deployment/shared").await?;
+    tenant.delete("Deployment/shared").await?;
     let missed = says("Ready", "False").and(because("Ready", "ChildrenMissing"));
-    scene.until("Database/db", missed.and(mentions("Ready", "Deployment"))).await?;
+    tenant.until("Database/db", missed.and(mentions("Ready", "Deployment"))).await?;
     Ok(())
 }
 
 #[tokio::test]
 async fn a_parent_in_deletion_is_told_once_and_then_left_alone() -> Result<()> {
-    let scene = Scene::set("deletion").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    let children = json!([scene.child("Deployment")]);
-    scene.policy("db", "Database", json!({ "children": children, "settle": "200ms" })).await?;
-    let _rollcall = scene.rollcall(&[]).await?;
-    let recorder = Recorder::start(&scene, &["Database", "Deployment"]).await?;
-    let mut parent = scene.custom("Database", "db");
+    let tenant = TestTenant::start("deletion").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    let children = json!([tenant.child("Deployment")]);
+    tenant.policy("db", "Database", json!({ "children": children, "settle": "200ms" })).await?;
+    let _rollcall = tenant.rollcall(&[]).await?;
+    let recorder = StateRecorder::start(&tenant, &["Database", "Deployment"]).await?;
+    let mut parent = tenant.custom("Database", "db");
     parent["metadata"]["finalizers"] = json!(["example.com/held"]);
-    let db = scene.create(parent).await?;
-    scene.create(owned_by(&db, deployment("web", 1))).await?;
-    scene.until("Database/db", says("Ready", "True")).await?;
-    scene.delete("Database/db").await?;
-    scene.until("Database/db", says("Ready", "False").and(because("Ready", "Terminating"))).await?;
+    let db = tenant.create(parent).await?;
+    tenant.create(owned_by(&db, deployment("web", 1))).await?;
+    tenant.until("Database/db", says("Ready", "True")).await?;
+    tenant.delete("Database/db").await?;
+    tenant.until("Database/db", says("Ready", "False").and(because("Ready", "Terminating"))).await?;
 
-    scene.play("web", Some("crash")).await?;
-    scene.until("Deployment/web", says("Available", "False")).await?;
-    scene.change("Database/db", json!({ "metadata": { "finalizers": null } })).await?;
-    scene.until("Database/db", gone()).await?;
+    tenant.play("web", Some("crash")).await?;
+    tenant.until("Deployment/web", says("Available", "False")).await?;
+    tenant.change("Database/db", json!({ "metadata": { "finalizers": null } })).await?;
+    tenant.until("Database/db", gone()).await?;
     let recording = recorder.stop().await?;
-    let said = recording.said(&scene.address("Database/db")?, "Ready");
+    let said = recording.said(&tenant.address("Database/db")?, "Ready");
     let last = said.iter().rev().take_while(|said| said.entry["reason"] == "Terminating").count();
     assert_eq!(last, 1, "{said:#?}");
     assert_eq!(said.last().context("nothing said")?.entry["reason"], "Terminating");
@@ -167,24 +171,24 @@ async fn a_parent_in_deletion_is_told_once_and_then_left_alone() -> Result<()> {
 
 #[tokio::test]
 async fn the_pass_looks_below_a_workload_and_says_why_it_is_not_ready() -> Result<()> {
-    let scene = Scene::set("why").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    let children = json!([scene.child("Deployment")]);
+    let tenant = TestTenant::start("why").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    let children = json!([tenant.child("Deployment")]);
     let limits = json!({ "pending": "8s" });
     let spec = json!({ "children": children, "settle": "200ms", "limits": limits });
-    scene.policy("db", "Database", spec).await?;
-    let _rollcall = scene.rollcall(&["--resync=1s"]).await?;
-    let db = scene.create(scene.custom("Database", "db")).await?;
+    tenant.policy("db", "Database", spec).await?;
+    let _rollcall = tenant.rollcall(&["--resync=1s"]).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
     let mut web = deployment("web", 1);
     // No node has this: the scheduler itself says so.
     web["spec"]["template"]["spec"]["nodeSelector"] = json!({ "disk": "none-such" });
-    scene.create(owned_by(&db, web)).await?;
+    tenant.create(owned_by(&db, web)).await?;
     let pod = mentions("Ready", "Pod web-").and(mentions("Ready", "unschedulable"));
-    scene.until("Database/db", says("Ready", "False").and(pod)).await?;
+    tenant.until("Database/db", says("Ready", "False").and(pod)).await?;
     // Beyond the limit of its policy the workload is stuck, which its own status would never say.
-    scene.until("Database/db", because("Ready", "ChildrenStuck").and(says("Stalled", "True"))).await?;
+    tenant.until("Database/db", because("Ready", "ChildrenStuck").and(says("Stalled", "True"))).await?;
     let mended = json!({ "spec": { "template": { "spec": { "nodeSelector": null } } } });
-    scene.change("Deployment/web", mended).await?;
-    scene.until("Database/db", says("Ready", "True")).await?;
+    tenant.change("Deployment/web", mended).await?;
+    tenant.until("Database/db", says("Ready", "True")).await?;
     Ok(())
 }

@@ -4,50 +4,52 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use acceptance::caller::{Caller, version_of};
-use acceptance::crd::Crd;
-use acceptance::gate::{Gate, Rule};
+use acceptance::caller::{ApiCaller, version_of};
+use acceptance::crd::CrdBuilder;
+use acceptance::expectation::{because, mentions, says};
+use acceptance::gate::{ApiGate, GateRule};
 use acceptance::objects::{deployment, owned_by};
 use acceptance::places;
-use acceptance::recorder::Recorder;
-use acceptance::rollcall::{Rollcall, policy_address};
-use acceptance::scene::Scene;
-use acceptance::wish::{because, mentions, says};
+use acceptance::policies::{TenantPolicies as _, policy_address};
+use acceptance::recorder::StateRecorder;
+use acceptance::rights::TenantRights as _;
+use acceptance::rollcall::{RollcallProcess, TenantRollcall as _};
+use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result};
 use http::Method;
 use serde_json::{Value, json};
 
 /// `Database` over `Shard`s that are judged by `ready`; one of each exists once Rollcall runs.
-async fn judged_by(word: &str, ready: &Value) -> Result<(Scene, Rollcall)> {
-    let scene = Scene::set(word).await?;
-    scene.crd(&Crd::new("Database")).await?;
-    scene.crd(&Crd::new("Shard").shapeless()).await?;
-    let mut child = scene.child("Shard");
+async fn judged_by(word: &str, ready: &Value) -> Result<(TestTenant, RollcallProcess)> {
+    let tenant = TestTenant::start(word).await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    tenant.crd(&CrdBuilder::new("Shard").shapeless()).await?;
+    let mut child = tenant.child("Shard");
     child["ready"] = ready.clone();
-    scene.policy("db", "Database", json!({ "children": [child], "settle": "100ms" })).await?;
-    let rollcall = scene.rollcall(&[]).await?;
-    let db = scene.create(scene.custom("Database", "db")).await?;
-    scene.create(owned_by(&db, scene.custom("Shard", "one"))).await?;
-    Ok((scene, rollcall))
+    tenant.policy("db", "Database", json!({ "children": [child], "settle": "100ms" })).await?;
+    let rollcall = tenant.rollcall(&[]).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
+    tenant.create(owned_by(&db, tenant.custom("Shard", "one"))).await?;
+    Ok((tenant, rollcall))
 }
 
-async fn phase(scene: &Scene, phase: &str) -> Result<()> {
-    scene.change_status("Shard/one", json!({ "phase": phase })).await?;
+async fn phase(tenant: &TestTenant, phase: &str) -> Result<()> {
+    tenant.change_status("Shard/one", json!({ "phase": phase })).await?;
     Ok(())
 }
 
 #[tokio::test]
 async fn expressions_decide_and_one_that_cannot_be_evaluated_is_unknown() -> Result<()> {
     let cel = json!({ "current": "status.phase == 'Up'", "failed": "status.phase == 'Broken'" });
-    let (scene, rollcall) = judged_by("cel", &json!({ "cel": cel })).await?;
+    let (tenant, rollcall) = judged_by("cel", &json!({ "cel": cel })).await?;
     // There is no status yet: to Flux, and so here, that is an error and not "in progress".
-    scene.until("Database/db", says("Ready", "Unknown").and(mentions("Ready", "Shard one unknown"))).await?;
-    phase(&scene, "Starting").await?;
-    scene.until("Database/db", because("Ready", "ChildrenProgressing")).await?;
-    phase(&scene, "Up").await?;
-    scene.until("Database/db", says("Ready", "True")).await?;
-    phase(&scene, "Broken").await?;
-    scene.until("Database/db", because("Ready", "ChildrenFailed")).await?;
+    tenant.until("Database/db", says("Ready", "Unknown").and(mentions("Ready", "Shard one unknown"))).await?;
+    phase(&tenant, "Starting").await?;
+    tenant.until("Database/db", because("Ready", "ChildrenProgressing")).await?;
+    phase(&tenant, "Up").await?;
+    tenant.until("Database/db", says("Ready", "True")).await?;
+    phase(&tenant, "Broken").await?;
+    tenant.until("Database/db", because("Ready", "ChildrenFailed")).await?;
     // How often it was asked, and that it took its time, can be seen.
     rollcall.until_metric("rollcall_rule_evaluations_total", &[], |times| times >= 4.0).await?;
     rollcall.until_metric("rollcall_rule_seconds_total", &[], |took| took > 0.0).await?;
@@ -58,233 +60,233 @@ async fn expressions_decide_and_one_that_cannot_be_evaluated_is_unknown() -> Res
 async fn a_script_decides_in_its_own_words() -> Result<()> {
     let script = "hs = {}\nif obj.status ~= nil and obj.status.phase == 'Up' then\n  hs.status = 'Healthy'\n\
                   else\n  hs.status = 'Degraded'\n  hs.message = 'no quorum'\nend\nreturn hs";
-    let (scene, _rollcall) = judged_by("lua", &json!({ "lua": script })).await?;
-    scene
+    let (tenant, _rollcall) = judged_by("lua", &json!({ "lua": script })).await?;
+    tenant
         .until("Database/db", because("Ready", "ChildrenFailed").and(mentions("Ready", "no quorum")))
         .await?;
-    phase(&scene, "Up").await?;
-    scene.until("Database/db", says("Ready", "True")).await?;
+    phase(&tenant, "Up").await?;
+    tenant.until("Database/db", says("Ready", "True")).await?;
     Ok(())
 }
 
 #[tokio::test]
 async fn a_peer_decides_as_it_does_at_home() -> Result<()> {
     // Nothing in its status: kstatus calls that Current, the native rules would not.
-    let (scene, _rollcall) = judged_by("peer", &json!({ "profile": "kstatus" })).await?;
-    scene.until("Database/db", says("Ready", "True")).await?;
+    let (tenant, _rollcall) = judged_by("peer", &json!({ "profile": "kstatus" })).await?;
+    tenant.until("Database/db", says("Ready", "True")).await?;
     let stalled = json!([{ "type": "Stalled", "status": "True", "reason": "Quota", "message": "no room" }]);
-    scene.change_status("Shard/one", json!({ "conditions": stalled })).await?;
-    scene.until("Database/db", because("Ready", "ChildrenFailed")).await?;
+    tenant.change_status("Shard/one", json!({ "conditions": stalled })).await?;
+    tenant.until("Database/db", because("Ready", "ChildrenFailed")).await?;
     Ok(())
 }
 
 #[tokio::test]
 async fn scripts_of_a_config_map_are_followed_as_it_changes() -> Result<()> {
-    let scene = Scene::set("library").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    scene.crd(&Crd::new("Shard").shapeless()).await?;
-    let key = format!("resource.customizations.health.{}_Shard", scene.group);
+    let tenant = TestTenant::start("library").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    tenant.crd(&CrdBuilder::new("Shard").shapeless()).await?;
+    let key = format!("resource.customizations.health.{}_Shard", tenant.group);
     let script = |healthy: &str| {
         format!(
             "if obj.status.phase == '{healthy}' then return {{ status = 'Healthy' }} end\nreturn {{ status = 'Progressing' }}"
         )
     };
     let map = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "argocd-cm" }, "data": { (&*key): script("Up") } });
-    scene.create(map).await?;
-    let mut child = scene.child("Shard");
-    child["ready"] = json!({ "rules": format!("{}/argocd-cm", scene.name) });
-    scene.policy("db", "Database", json!({ "children": [child], "settle": "100ms" })).await?;
-    let _rollcall = scene.rollcall(&[]).await?;
-    let db = scene.create(scene.custom("Database", "db")).await?;
-    scene.create(owned_by(&db, scene.custom("Shard", "one"))).await?;
-    phase(&scene, "Up").await?;
-    scene.until("Database/db", says("Ready", "True")).await?;
-    scene.change("ConfigMap/argocd-cm", json!({ "data": { (&*key): script("Serving") } })).await?;
-    scene.until("Database/db", because("Ready", "ChildrenProgressing")).await?;
-    phase(&scene, "Serving").await?;
-    scene.until("Database/db", says("Ready", "True")).await?;
+    tenant.create(map).await?;
+    let mut child = tenant.child("Shard");
+    child["ready"] = json!({ "rules": format!("{}/argocd-cm", tenant.name) });
+    tenant.policy("db", "Database", json!({ "children": [child], "settle": "100ms" })).await?;
+    let _rollcall = tenant.rollcall(&[]).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
+    tenant.create(owned_by(&db, tenant.custom("Shard", "one"))).await?;
+    phase(&tenant, "Up").await?;
+    tenant.until("Database/db", says("Ready", "True")).await?;
+    tenant.change("ConfigMap/argocd-cm", json!({ "data": { (&*key): script("Serving") } })).await?;
+    tenant.until("Database/db", because("Ready", "ChildrenProgressing")).await?;
+    phase(&tenant, "Serving").await?;
+    tenant.until("Database/db", says("Ready", "True")).await?;
     Ok(())
 }
 
 #[tokio::test]
 async fn a_restart_without_the_config_map_of_scripts_takes_no_answer_back() -> Result<()> {
-    let scene = Scene::set("library-gone").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    scene.crd(&Crd::new("Shard").shapeless()).await?;
-    let key = format!("resource.customizations.health.{}_Shard", scene.group);
+    let tenant = TestTenant::start("library-gone").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    tenant.crd(&CrdBuilder::new("Shard").shapeless()).await?;
+    let key = format!("resource.customizations.health.{}_Shard", tenant.group);
     let script = "if obj.status ~= nil and obj.status.phase == 'Up' then return { status = 'Healthy' } end\nreturn { status = 'Progressing' }";
     let map = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "argocd-cm" }, "data": { (&*key): script } });
-    scene.create(map.clone()).await?;
-    let mut child = scene.child("Shard");
-    child["ready"] = json!({ "rules": format!("{}/argocd-cm", scene.name) });
-    scene.policy("db", "Database", json!({ "children": [child], "settle": "100ms" })).await?;
-    let mut rollcall = scene.rollcall(&[]).await?;
-    let db = scene.create(scene.custom("Database", "db")).await?;
-    scene.create(owned_by(&db, scene.custom("Shard", "one"))).await?;
-    let plain = scene.create(scene.custom("Database", "failing")).await?;
-    scene.create(owned_by(&plain, scene.custom("Shard", "two"))).await?;
-    phase(&scene, "Up").await?;
-    scene.until("Database/db", says("Ready", "True")).await?;
-    scene.until("Database/failing", because("Ready", "ChildrenProgressing")).await?;
-    let policy = policy_address(&scene, "db")?;
-    let accepted = scene.until_at(&policy, &says("Accepted", "True")).await?;
+    tenant.create(map.clone()).await?;
+    let mut child = tenant.child("Shard");
+    child["ready"] = json!({ "rules": format!("{}/argocd-cm", tenant.name) });
+    tenant.policy("db", "Database", json!({ "children": [child], "settle": "100ms" })).await?;
+    let mut rollcall = tenant.rollcall(&[]).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
+    tenant.create(owned_by(&db, tenant.custom("Shard", "one"))).await?;
+    let plain = tenant.create(tenant.custom("Database", "failing")).await?;
+    tenant.create(owned_by(&plain, tenant.custom("Shard", "two"))).await?;
+    phase(&tenant, "Up").await?;
+    tenant.until("Database/db", says("Ready", "True")).await?;
+    tenant.until("Database/failing", because("Ready", "ChildrenProgressing")).await?;
+    let policy = policy_address(&tenant, "db")?;
+    let accepted = tenant.until_at(&policy, &says("Accepted", "True")).await?;
 
-    scene.delete("ConfigMap/argocd-cm").await?;
-    scene.until_at(&policy, &because("Accepted", "RulesUnavailable")).await?;
+    tenant.delete("ConfigMap/argocd-cm").await?;
+    tenant.until_at(&policy, &because("Accepted", "RulesUnavailable")).await?;
     let names = ["Database/db", "Database/failing"];
     let mut before = Vec::new();
     for name in names {
-        before.push(scene.get(name).await?["metadata"]["resourceVersion"].clone());
+        before.push(tenant.get(name).await?["metadata"]["resourceVersion"].clone());
     }
-    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    let recorder = StateRecorder::start(&tenant, &["Database"]).await?;
     rollcall.kill()?;
     rollcall.again().await?;
     rollcall.until_metric("rollcall_policy_refused", &[], |refused| refused > 0.0).await?;
-    let refused = scene.until_at(&policy, &mentions("Accepted", "nothing is judged by it")).await?;
+    let refused = tenant.until_at(&policy, &mentions("Accepted", "nothing is judged by it")).await?;
     assert_eq!(refused["status"]["acceptedGeneration"], accepted["status"]["acceptedGeneration"]);
-    phase(&scene, "Down").await?;
+    phase(&tenant, "Down").await?;
     for (name, version) in names.iter().zip(&before) {
-        assert_eq!(scene.get(name).await?["metadata"]["resourceVersion"], *version, "{name}");
+        assert_eq!(tenant.get(name).await?["metadata"]["resourceVersion"], *version, "{name}");
     }
-    scene.until("Database/db", because("Ready", "PolicyRefused")).await?;
+    tenant.until("Database/db", because("Ready", "PolicyRefused")).await?;
     let recording = recorder.stop().await?;
-    assert_eq!(recording.statuses(&scene.address("Database/db")?, "Ready"), ["True", "Unknown"]);
-    assert_eq!(scene.get("Database/failing").await?["metadata"]["resourceVersion"], before[1]);
+    assert_eq!(recording.statuses(&tenant.address("Database/db")?, "Ready"), ["True", "Unknown"]);
+    assert_eq!(tenant.get("Database/failing").await?["metadata"]["resourceVersion"], before[1]);
 
-    scene.create(map).await?;
-    scene.until_at(&policy, &says("Accepted", "True")).await?;
-    scene.until("Database/db", because("Ready", "ChildrenProgressing")).await?;
-    phase(&scene, "Up").await?;
-    scene.until("Database/db", says("Ready", "True")).await?;
+    tenant.create(map).await?;
+    tenant.until_at(&policy, &says("Accepted", "True")).await?;
+    tenant.until("Database/db", because("Ready", "ChildrenProgressing")).await?;
+    phase(&tenant, "Up").await?;
+    tenant.until("Database/db", says("Ready", "True")).await?;
     Ok(())
 }
 
 #[tokio::test]
 async fn a_changed_rule_judges_its_kind_anew_without_a_moment_of_false_ready() -> Result<()> {
     let rule = |phase: &str| json!({ "cel": { "current": format!("has(status.phase) && status.phase == '{phase}'") } });
-    let (scene, mut rollcall) = judged_by("changed-rule", &rule("Up")).await?;
-    phase(&scene, "Up").await?;
-    scene.until("Database/db", says("Ready", "True")).await?;
-    let recorder = Recorder::start(&scene, &["Database"]).await?;
-    let policy = policy_address(&scene, "db")?;
+    let (tenant, mut rollcall) = judged_by("changed-rule", &rule("Up")).await?;
+    phase(&tenant, "Up").await?;
+    tenant.until("Database/db", says("Ready", "True")).await?;
+    let recorder = StateRecorder::start(&tenant, &["Database"]).await?;
+    let policy = policy_address(&tenant, "db")?;
     let child = |ready: Value| {
-        let mut child = scene.child("Shard");
+        let mut child = tenant.child("Shard");
         child["ready"] = ready;
         json!({ "spec": { "children": [child] } })
     };
-    scene.admin.merge(&policy, "", &child(rule("Serving"))).await?;
-    scene.until("Database/db", because("Ready", "ChildrenProgressing")).await?;
+    tenant.admin.merge(&policy, "", &child(rule("Serving"))).await?;
+    tenant.until("Database/db", because("Ready", "ChildrenProgressing")).await?;
     // By the new rule it is not ready; nothing may say so until it is.
-    phase(&scene, "Serving").await?;
-    scene.until("Database/db", says("Ready", "True")).await?;
+    phase(&tenant, "Serving").await?;
+    tenant.until("Database/db", says("Ready", "True")).await?;
     let recording = recorder.stop().await?;
-    let statuses = recording.statuses(&scene.address("Database/db")?, "Ready");
+    let statuses = recording.statuses(&tenant.address("Database/db")?, "Ready");
     assert_eq!(statuses.iter().filter(|status| *status == "True").count(), 2, "{statuses:?}");
     assert!(rollcall.runs()?, "without a restart");
     Ok(())
 }
 
 /// Databases `db`, with a Shard, and `plain`, without one, under a policy whose rule for Shards is `ready`; both ready.
-async fn two_databases(word: &str, ready: &str) -> Result<(Scene, Gate, Rollcall)> {
-    let scene = Scene::set(word).await?;
-    scene.crd(&Crd::new("Database")).await?;
-    scene.crd(&Crd::new("Shard").shapeless()).await?;
-    scene.policy("db", "Database", children_by(&scene, ready, "100ms")).await?;
-    scene.grant().await?;
-    let own = Caller::from_kubeconfig(&scene.kubeconfig(scene.plane.url()).await?).await?;
-    let gate = Gate::open(&own).await?;
-    let rollcall = scene.rollcall_at(&gate.url, &[]).await?;
+async fn two_databases(word: &str, ready: &str) -> Result<(TestTenant, ApiGate, RollcallProcess)> {
+    let tenant = TestTenant::start(word).await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    tenant.crd(&CrdBuilder::new("Shard").shapeless()).await?;
+    tenant.policy("db", "Database", children_by(&tenant, ready, "100ms")).await?;
+    tenant.grant().await?;
+    let own = ApiCaller::from_kubeconfig(&tenant.kubeconfig(tenant.plane.url()).await?).await?;
+    let gate = ApiGate::open(&own).await?;
+    let rollcall = tenant.rollcall_at(&gate.url, &[]).await?;
     for name in ["db", "plain"] {
-        let db = scene.create(scene.custom("Database", name)).await?;
-        scene.create(owned_by(&db, deployment(&format!("{name}-web"), 0))).await?;
+        let db = tenant.create(tenant.custom("Database", name)).await?;
+        tenant.create(owned_by(&db, deployment(&format!("{name}-web"), 0))).await?;
     }
-    let db = scene.get("Database/db").await?;
-    scene.create(owned_by(&db, scene.custom("Shard", "one"))).await?;
-    phase(&scene, "Up").await?;
+    let db = tenant.get("Database/db").await?;
+    tenant.create(owned_by(&db, tenant.custom("Shard", "one"))).await?;
+    phase(&tenant, "Up").await?;
     for name in ["Database/db", "Database/plain"] {
-        scene.until(name, says("Ready", "True")).await?;
+        tenant.until(name, says("Ready", "True")).await?;
     }
-    Ok((scene, gate, rollcall))
+    Ok((tenant, gate, rollcall))
 }
 
 /// Spec of a policy that judges Shards by this expression.
-fn children_by(scene: &Scene, ready: &str, settle: &str) -> Value {
-    let mut child = scene.child("Shard");
+fn children_by(tenant: &TestTenant, ready: &str, settle: &str) -> Value {
+    let mut child = tenant.child("Shard");
     (child["ready"], child["expect"]) = (json!({ "cel": { "current": ready } }), json!({ "min": 0 }));
-    json!({ "children": [child, scene.child("Deployment")], "settle": settle })
+    json!({ "children": [child, tenant.child("Deployment")], "settle": settle })
 }
 
-fn lists_of_shards() -> Rule {
-    Rule::Hold(Method::GET, "/shards?".to_owned())
+fn lists_of_shards() -> GateRule {
+    GateRule::Hold(Method::GET, "/shards?".to_owned())
 }
 
 #[tokio::test]
 async fn a_changed_rule_is_judged_beside_what_stands_and_an_answer_turns_once_if_it_moves() -> Result<()> {
-    let (scene, gate, _rollcall) = two_databases("rule-swapped", "status.phase == 'Up'").await?;
-    let policy = policy_address(&scene, "db")?;
-    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    let (tenant, gate, _rollcall) = two_databases("rule-swapped", "status.phase == 'Up'").await?;
+    let policy = policy_address(&tenant, "db")?;
+    let recorder = StateRecorder::start(&tenant, &["Database"]).await?;
     // No answer moves: nothing is written, however the rule is edited and how slowly its kind is listed.
     for (ready, settle) in
         [("status.phase in ['Up', 'Serving']", "100ms"), ("status.phase != 'Down'", "200ms")]
     {
         gate.set(lists_of_shards());
-        let spec = json!({ "spec": children_by(&scene, ready, settle) });
-        scene.admin.merge(&policy, "", &spec).await?;
+        let spec = json!({ "spec": children_by(&tenant, ready, settle) });
+        tenant.admin.merge(&policy, "", &spec).await?;
         gate.caught().await?;
-        gate.set(Rule::Pass);
+        gate.set(GateRule::Pass);
         // By the new rule alone it is not ready any more.
-        phase(&scene, "Down").await?;
-        scene.until("Database/db", because("Ready", "ChildrenProgressing")).await?;
-        phase(&scene, "Up").await?;
-        scene.until("Database/db", says("Ready", "True")).await?;
+        phase(&tenant, "Down").await?;
+        tenant.until("Database/db", because("Ready", "ChildrenProgressing")).await?;
+        phase(&tenant, "Up").await?;
+        tenant.until("Database/db", says("Ready", "True")).await?;
     }
     // The answer moves: from the old one to the new one.
     gate.set(lists_of_shards());
-    let spec = json!({ "spec": children_by(&scene, "status.phase == 'Serving'", "100ms") });
-    scene.admin.merge(&policy, "", &spec).await?;
+    let spec = json!({ "spec": children_by(&tenant, "status.phase == 'Serving'", "100ms") });
+    tenant.admin.merge(&policy, "", &spec).await?;
     gate.caught().await?;
-    gate.set(Rule::Pass);
-    scene.until("Database/db", because("Ready", "ChildrenProgressing")).await?;
-    phase(&scene, "Serving").await?;
-    scene.until("Database/db", says("Ready", "True")).await?;
+    gate.set(GateRule::Pass);
+    tenant.until("Database/db", because("Ready", "ChildrenProgressing")).await?;
+    phase(&tenant, "Serving").await?;
+    tenant.until("Database/db", says("Ready", "True")).await?;
     let recording = recorder.stop().await?;
-    let statuses = recording.statuses(&scene.address("Database/db")?, "Ready");
+    let statuses = recording.statuses(&tenant.address("Database/db")?, "Ready");
     assert_eq!(statuses, ["True", "False", "True", "False", "True", "False", "True"]);
-    let other = recording.statuses(&scene.address("Database/plain")?, "Ready");
+    let other = recording.statuses(&tenant.address("Database/plain")?, "Ready");
     assert_eq!(other, ["True"], "what does not rest on that rule");
     Ok(())
 }
 
 #[tokio::test]
 async fn edits_of_a_rule_write_nothing_on_two_hundred_parents_whose_answers_stand() -> Result<()> {
-    let (scene, _gate, _rollcall) = two_databases("rule-edits", "status.phase == 'Up'").await?;
-    let policy = policy_address(&scene, "db")?;
+    let (tenant, _gate, _rollcall) = two_databases("rule-edits", "status.phase == 'Up'").await?;
+    let policy = policy_address(&tenant, "db")?;
     let many: Vec<String> = (0..200).map(|number| format!("many-{number}")).collect();
     for name in &many {
-        let db = scene.create(scene.custom("Database", name)).await?;
-        scene.create(owned_by(&db, deployment(name, 0))).await?;
-        scene.create(owned_by(&db, scene.custom("Shard", name))).await?;
-        scene.change_status(&format!("Shard/{name}"), json!({ "phase": "Up" })).await?;
+        let db = tenant.create(tenant.custom("Database", name)).await?;
+        tenant.create(owned_by(&db, deployment(name, 0))).await?;
+        tenant.create(owned_by(&db, tenant.custom("Shard", name))).await?;
+        tenant.change_status(&format!("Shard/{name}"), json!({ "phase": "Up" })).await?;
     }
     for name in &many {
-        scene.until(&format!("Database/{name}"), says("Ready", "True")).await?;
+        tenant.until(&format!("Database/{name}"), says("Ready", "True")).await?;
     }
     let versions = async || -> Result<Vec<u64>> {
         let mut versions = Vec::new();
         for name in &many {
-            versions.push(version_of(&scene.get(&format!("Database/{name}")).await?));
+            versions.push(version_of(&tenant.get(&format!("Database/{name}")).await?));
         }
         Ok(versions)
     };
     let before = versions().await?;
     // One parent turns with each edit, by which the others are known to have been judged as well.
     for (edit, settle) in [("first", "100ms"), ("second", "100ms"), ("third", "200ms")] {
-        phase(&scene, edit).await?;
-        scene.until("Database/db", because("Ready", "ChildrenProgressing")).await?;
+        phase(&tenant, edit).await?;
+        tenant.until("Database/db", because("Ready", "ChildrenProgressing")).await?;
         let ready = format!("status.phase in ['Up', '{edit}']");
-        let spec = json!({ "spec": children_by(&scene, &ready, settle) });
-        scene.admin.merge(&policy, "", &spec).await?;
-        scene.until("Database/db", says("Ready", "True")).await?;
+        let spec = json!({ "spec": children_by(&tenant, &ready, settle) });
+        tenant.admin.merge(&policy, "", &spec).await?;
+        tenant.until("Database/db", says("Ready", "True")).await?;
     }
     assert_eq!(versions().await?, before);
     Ok(())
@@ -293,22 +295,22 @@ async fn edits_of_a_rule_write_nothing_on_two_hundred_parents_whose_answers_stan
 /// Edits the rule, and the settle time, while Shards cannot be listed, until these answers are taken back and come again;
 /// returns what the two Databases said of themselves.
 async fn edited_while_unlisted(word: &str, settle: &str, withdrawn: &[&str]) -> Result<[Vec<String>; 2]> {
-    let (scene, gate, _rollcall) = two_databases(word, "status.phase == 'Up'").await?;
-    let policy = policy_address(&scene, "db")?;
-    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    let (tenant, gate, _rollcall) = two_databases(word, "status.phase == 'Up'").await?;
+    let policy = policy_address(&tenant, "db")?;
+    let recorder = StateRecorder::start(&tenant, &["Database"]).await?;
     gate.set(lists_of_shards());
-    let spec = json!({ "spec": children_by(&scene, "status.phase == 'Serving'", settle) });
-    scene.admin.merge(&policy, "", &spec).await?;
+    let spec = json!({ "spec": children_by(&tenant, "status.phase == 'Serving'", settle) });
+    tenant.admin.merge(&policy, "", &spec).await?;
     for name in withdrawn {
-        scene.until(name, because("Ready", "RuleChanged")).await?;
+        tenant.until(name, because("Ready", "RuleChanged")).await?;
     }
-    phase(&scene, "Serving").await?;
-    gate.set(Rule::Pass);
+    phase(&tenant, "Serving").await?;
+    gate.set(GateRule::Pass);
     for name in withdrawn {
-        scene.until(name, says("Ready", "True")).await?;
+        tenant.until(name, says("Ready", "True")).await?;
     }
     let recording = recorder.stop().await?;
-    let of = |name: &str| anyhow::Ok(recording.statuses(&scene.address(name)?, "Ready"));
+    let of = |name: &str| anyhow::Ok(recording.statuses(&tenant.address(name)?, "Ready"));
     Ok([of("Database/db")?, of("Database/plain")?])
 }
 
@@ -331,17 +333,17 @@ async fn so_is_all_that_a_policy_said_before_it_became_another() -> Result<()> {
 
 #[tokio::test]
 async fn a_rule_that_does_not_compile_is_refused_with_its_place() -> Result<()> {
-    let scene = Scene::set("bad-rule").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    let mut child = scene.child("Deployment");
+    let tenant = TestTenant::start("bad-rule").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    let mut child = tenant.child("Deployment");
     child["ready"] = json!({ "cel": { "current": "status.phase ==\n  frobnicate(1)" } });
-    scene.policy("db", "Database", json!({ "children": [child] })).await?;
-    scene.apply_rights(&[])?;
-    let _rollcall = scene.rollcall_at(scene.plane.url(), &[]).await?;
-    let policy = policy_address(&scene, "db")?;
+    tenant.policy("db", "Database", json!({ "children": [child] })).await?;
+    tenant.apply_rights(&[])?;
+    let _rollcall = tenant.rollcall_at(tenant.plane.url(), &[]).await?;
+    let policy = policy_address(&tenant, "db")?;
     let place = mentions("Accepted", "spec.children[0].ready.cel.current")
         .and(mentions("Accepted", "line 2, column"));
-    scene
+    tenant
         .until_at(&policy, &says("Accepted", "False").and(place).and(mentions("Accepted", "frobnicate")))
         .await?;
     Ok(())
@@ -361,7 +363,7 @@ fn eval(kubeconfig: &Path, rules: &str, manifest: &Value) -> Result<(Option<i32>
 
 #[tokio::test]
 async fn eval_judges_by_the_scripts_of_a_live_config_map() -> Result<()> {
-    let scene = Scene::set("eval-live").await?;
+    let tenant = TestTenant::start("eval-live").await?;
     // As Argo CD has it: its other settings beside, split keys, and the older block, in which wildcards stand.
     let block = "cache.example.com/Cache:\n  health.lua: |\n    return { status = 'Suspended', message = 'by the block' }\n\
                  '*.other.example.com/*':\n  health.lua: |\n    return { status = 'Healthy', message = 'by ' .. obj.kind }\n";
@@ -375,10 +377,10 @@ async fn eval_judges_by_the_scripts_of_a_live_config_map() -> Result<()> {
             "resource.customizations.ignoreDifferences.example.com_Shard": "jsonPointers: [/status]\n",
         },
     });
-    scene.create(map).await?;
-    let kubeconfig = scene.plane.kubeconfig();
+    tenant.create(map).await?;
+    let kubeconfig = tenant.plane.kubeconfig();
     let object = |group: &str, kind: &str| json!({ "apiVersion": format!("{group}/v1"), "kind": kind, "metadata": { "name": "x" } });
-    let rules = format!("{}/argocd-cm", scene.name);
+    let rules = format!("{}/argocd-cm", tenant.name);
     for (group, kind, status, message) in [
         ("example.com", "Shard", "Degraded", "by Shard"),
         ("a.other.example.com", "Thing", "Healthy", "by Thing"),
@@ -391,7 +393,7 @@ async fn eval_judges_by_the_scripts_of_a_live_config_map() -> Result<()> {
             (&json!(status), &json!(message))
         );
     }
-    let missing = format!("{}/nothing", scene.name);
+    let missing = format!("{}/nothing", tenant.name);
     let (code, said, errors) = eval(&kubeconfig, &missing, &object("example.com", "Shard"))?;
     assert_eq!((code, &*said), (Some(2), ""), "{errors}");
     assert!(errors.contains(&missing) && errors.contains("not found"), "{errors}");

@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use acceptance::control_plane::{Parts, free_ports};
-use acceptance::crd::Crd;
-use acceptance::guide::{Asked, Guide, Sentences};
+use acceptance::TEST_TIMEOUT;
+use acceptance::control_plane::{ClusterParts, free_ports};
+use acceptance::crd::CrdBuilder;
+use acceptance::expectation::{gone, says, there};
+use acceptance::guide::{Asked, GuidedSteps, InlineCommands};
 use acceptance::http_get::get;
 use acceptance::objects::{condition, deployment, owned_by};
-use acceptance::scene::{Scene, TEST_TIMEOUT};
-use acceptance::wish::{gone, says, there};
+use acceptance::policies::TenantPolicies as _;
+use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 use tokio::time::{sleep, timeout};
@@ -19,49 +21,49 @@ use super::stories::reader;
 
 #[tokio::test]
 async fn what_the_readme_of_deploy_says_to_type_works() -> Result<()> {
-    let scene = reader(Parts::Everything, "deploy-guide", "example.com").await?;
-    scene.until("ServiceAccount/default", there()).await?;
-    let crd = Crd::new("Database");
-    scene.crd(&crd).await?;
-    let policy = scene.policy_manifest("db", "Database", json!({ "settle": "100ms" }));
-    std::fs::write(scene.folder.join("policy.yaml"), policy.to_string())?;
-    std::fs::write(scene.folder.join("crd.yaml"), crd.manifest("example.com").to_string())?;
-    let mut guide = Guide::open("deploy/README.md")?;
-    guide.follow(&scene, "kubectl apply --server-side -k")?;
+    let tenant = reader(ClusterParts::Everything, "deploy-guide", "example.com").await?;
+    tenant.until("ServiceAccount/default", there()).await?;
+    let crd = CrdBuilder::new("Database");
+    tenant.crd(&crd).await?;
+    let policy = tenant.policy_manifest("db", "Database", json!({ "settle": "100ms" }));
+    std::fs::write(tenant.folder.join("policy.yaml"), policy.to_string())?;
+    std::fs::write(tenant.folder.join("crd.yaml"), crd.manifest("example.com").to_string())?;
+    let mut guide = GuidedSteps::open("deploy/README.md")?;
+    guide.follow(&tenant, "kubectl apply --server-side -k")?;
     // As in its pods, it listens to everybody. No kubelet runs these: kwok plays them, and whoever asks one is led here.
-    let service = installed_at(&scene, &format!("0.0.0.0:{}", scene.plane.forwarded()?)).await?;
-    let db = scene.create(scene.custom("Database", "orders")).await?;
-    scene.create(owned_by(&db, deployment("orders", 1))).await?;
-    scene.until("Database/orders", says("Ready", "True")).await.with_context(|| service.tail(40))?;
-    the_page_is_brought_here(&scene).await.with_context(|| service.tail(40))?;
-    what_can_be_asked_is_answered(&scene)?;
-    the_runbooks_are_followed(&scene)?;
-    events_are_shown(&scene).await?;
+    let service = installed_at(&tenant, &format!("0.0.0.0:{}", tenant.plane.forwarded()?)).await?;
+    let db = tenant.create(tenant.custom("Database", "orders")).await?;
+    tenant.create(owned_by(&db, deployment("orders", 1))).await?;
+    tenant.until("Database/orders", says("Ready", "True")).await.with_context(|| service.tail(40))?;
+    the_page_is_brought_here(&tenant).await.with_context(|| service.tail(40))?;
+    what_can_be_asked_is_answered(&tenant)?;
+    the_runbooks_are_followed(&tenant)?;
+    events_are_shown(&tenant).await?;
     drop(service);
-    it_runs_without_a_deployment(&scene).await?;
-    let sentences = Sentences::of("deploy/README.md")?;
-    let name = scene.policy_name("db");
+    it_runs_without_a_deployment(&tenant).await?;
+    let sentences = InlineCommands::of("deploy/README.md")?;
+    let name = tenant.policy_name("db");
     let own = [("POLICY", name.as_str())];
-    sentences.type_in(&scene, "kubectl delete clusterrole rollcall-policy-POLICY", &own)?;
-    guide.follow(&scene, "rollcall release")?;
-    ensure!(condition(&scene.get("Database/orders").await?, "Ready").is_none(), "it was not released");
+    sentences.type_in(&tenant, "kubectl delete clusterrole rollcall-policy-POLICY", &own)?;
+    guide.follow(&tenant, "rollcall release")?;
+    ensure!(condition(&tenant.get("Database/orders").await?, "Ready").is_none(), "it was not released");
     std::fs::write(
-        scene.folder.join("values.yaml"),
+        tenant.folder.join("values.yaml"),
         "parents: [{ group: example.com, resource: databases }]\n",
     )?;
-    scene.until("Namespace/rollcall-system", gone()).await?;
-    ensure!(ours(&scene)?.is_empty(), "left behind: {}", ours(&scene)?);
-    guide.follow(&scene, "helm install")?;
+    tenant.until("Namespace/rollcall-system", gone()).await?;
+    ensure!(ours(&tenant)?.is_empty(), "left behind: {}", ours(&tenant)?);
+    guide.follow(&tenant, "helm install")?;
     guide.is_done()?;
     // Its hook is played by kwok, too.
     let uninstall = [("uninstall", "uninstall rollcall -n rollcall-system --wait")];
-    sentences.type_in(&scene, "helm uninstall", &uninstall).map(drop)
+    sentences.type_in(&tenant, "helm uninstall", &uninstall).map(drop)
 }
 
 /// Commands of sentences of deploy/README.md, each with a reader's own words and some of the answer.
-fn what_can_be_asked_is_answered(scene: &Scene) -> Result<()> {
-    let sentences = Sentences::of("deploy/README.md")?;
-    let name = scene.policy_name("db");
+fn what_can_be_asked_is_answered(tenant: &TestTenant) -> Result<()> {
+    let sentences = InlineCommands::of("deploy/README.md")?;
+    let name = tenant.policy_name("db");
     let asked: [Asked; 16] = [
         ("rollcall crd", &[], "name: readinesspolicies.rollcall.dev"),
         ("rollcall health-lua -f examples/database.yaml", &[("-f ", "-f deploy/")], "example.com_Database"),
@@ -82,18 +84,18 @@ fn what_can_be_asked_is_answered(scene: &Scene) -> Result<()> {
         ("kubectl get rrec -A", &[], ""),
         ("kubectl get rpol", &[], "Database"),
     ];
-    sentences.ask(scene, &asked)
+    sentences.ask(tenant, &asked)
 }
 
 /// What deploy/README.md says of Events, which nobody waits for: they may be on their way.
-async fn events_are_shown(scene: &Scene) -> Result<()> {
-    let sentences = Sentences::of("deploy/README.md")?;
+async fn events_are_shown(tenant: &TestTenant) -> Result<()> {
+    let sentences = InlineCommands::of("deploy/README.md")?;
     let shown = async {
         let asked: [Asked; 2] = [
             ("kubectl describe", &[("describe", "describe database orders")], "AllChildrenReady"),
             ("kubectl get events", &[], "AllChildrenReady"),
         ];
-        while sentences.ask(scene, &asked).is_err() {
+        while sentences.ask(tenant, &asked).is_err() {
             sleep(Duration::from_millis(200)).await;
         }
     };
@@ -101,23 +103,23 @@ async fn events_are_shown(scene: &Scene) -> Result<()> {
 }
 
 /// What dashboards/README.md says to type, while a service leads and there is a parent.
-fn the_runbooks_are_followed(scene: &Scene) -> Result<()> {
-    let mut guide = Guide::open("dashboards/README.md")?;
-    guide.follow(scene, "kubectl get database orders")?;
-    guide.follow(scene, "rollcall explain database/orders -n default")?;
+fn the_runbooks_are_followed(tenant: &TestTenant) -> Result<()> {
+    let mut guide = GuidedSteps::open("dashboards/README.md")?;
+    guide.follow(tenant, "kubectl get database orders")?;
+    guide.follow(tenant, "rollcall explain database/orders -n default")?;
     guide.is_done()?;
-    let sentences = Sentences::of("dashboards/README.md")?;
-    let lease = sentences.type_in(scene, "kubectl get lease rollcall -n rollcall-system -o yaml", &[])?;
+    let sentences = InlineCommands::of("dashboards/README.md")?;
+    let lease = sentences.type_in(tenant, "kubectl get lease rollcall -n rollcall-system -o yaml", &[])?;
     ensure!(lease.contains("holderIdentity"), "nobody holds it: {lease}");
     let explained =
-        sentences.type_in(scene, "rollcall explain KIND/NAME", &[("KIND/NAME", "database/orders")])?;
+        sentences.type_in(tenant, "rollcall explain KIND/NAME", &[("KIND/NAME", "database/orders")])?;
     ensure!(explained.contains("orders"), "{explained}");
     Ok(())
 }
 
 /// What deploy/README.md says of `rollcall run` on one's own machine; on ports of our own, for 8080 may be another's.
-async fn it_runs_without_a_deployment(scene: &Scene) -> Result<()> {
-    let sentences = Sentences::of("deploy/README.md")?;
+async fn it_runs_without_a_deployment(tenant: &TestTenant) -> Result<()> {
+    let sentences = InlineCommands::of("deploy/README.md")?;
     let ports = free_ports(2)?;
     let roles = "rollcall run --namespaces a,b --policies FILE";
     let own = [
@@ -125,33 +127,33 @@ async fn it_runs_without_a_deployment(scene: &Scene) -> Result<()> {
         ("a,b", "default"),
         ("FILE", "policy.yaml"),
     ];
-    let running = sentences.start(scene, roles, &own)?;
+    let running = sentences.start(tenant, roles, &own)?;
     let ready = until_it_says(&format!("127.0.0.1:{}", ports[0]), "/readyz", "", "").await;
     ready.with_context(|| running.tail(40))?;
     drop(running);
 
     let here = format!("127.0.0.1:{}", ports[1]);
-    let store = format!("file://{}", scene.folder.join("history").display());
+    let store = format!("file://{}", tenant.folder.join("history").display());
     let own = [("127.0.0.1:8080", &*format!("{here} --history {store}"))];
-    let mut running = sentences.start(scene, "rollcall run --listen 127.0.0.1:8080", &own)?;
+    let mut running = sentences.start(tenant, "rollcall run --listen 127.0.0.1:8080", &own)?;
     // On loopback it asks for no token.
     until_it_says(&here, "/api/v1/parents", "", "\"orders\"").await.with_context(|| running.tail(40))?;
-    scene.delete("Deployment/orders").await?;
-    scene.until("Database/orders", says("Ready", "False")).await.with_context(|| running.tail(40))?;
+    tenant.delete("Deployment/orders").await?;
+    tenant.until("Database/orders", says("Ready", "False")).await.with_context(|| running.tail(40))?;
     running.terminate()?;
     ensure!(running.end(Duration::from_secs(20)).await?.success(), "{}", running.tail(40));
     let own = [("KIND/NAME", "database/orders"), ("URL", &*store)];
-    let told = sentences.type_in(scene, "rollcall history KIND/NAME --from URL", &own)?;
+    let told = sentences.type_in(tenant, "rollcall history KIND/NAME --from URL", &own)?;
     ensure!(told.contains("ChildrenMissing"), "{told}");
     Ok(())
 }
 
 /// What deploy/README.md says of the page of a service in a cluster.
-async fn the_page_is_brought_here(scene: &Scene) -> Result<()> {
-    let sentences = Sentences::of("deploy/README.md")?;
+async fn the_page_is_brought_here(tenant: &TestTenant) -> Result<()> {
+    let sentences = InlineCommands::of("deploy/README.md")?;
     let command = "kubectl -n rollcall-system port-forward service/rollcall 8080";
     // To a port of kubectl's own choice: another on this machine may have 8080.
-    let forward = sentences.start(scene, command, &[("rollcall 8080", "rollcall :8080")])?;
+    let forward = sentences.start(tenant, command, &[("rollcall 8080", "rollcall :8080")])?;
     let local = async {
         loop {
             let output = forward.output();
@@ -167,10 +169,10 @@ async fn the_page_is_brought_here(scene: &Scene) -> Result<()> {
     until_it_says(&local, "/", "", "<title>").await?;
     // It is the listener's address that counts: who comes by a port-forward comes from loopback, and is asked all the same.
     assert_eq!(get(&local, "/api/v1/parents", "").await?.code, 401);
-    scene.plane.kubectl(&["create", "serviceaccount", "looker"])?;
+    tenant.plane.kubectl(&["create", "serviceaccount", "looker"])?;
     let role = ["create", "clusterrolebinding", "looker", "--clusterrole=cluster-admin"];
-    scene.plane.kubectl(&[&role[..], &["--serviceaccount=default:looker"]].concat())?;
-    let token = sentences.type_in(scene, "kubectl create token NAME", &[("NAME", "looker")])?;
+    tenant.plane.kubectl(&[&role[..], &["--serviceaccount=default:looker"]].concat())?;
+    let token = sentences.type_in(tenant, "kubectl create token NAME", &[("NAME", "looker")])?;
     until_it_says(&local, "/api/v1/parents", token.trim(), "\"orders\"").await
 }
 

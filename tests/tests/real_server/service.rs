@@ -1,30 +1,32 @@
 //! The process as an administrator meets it: listener, signals, generators.
 
-use acceptance::crd::Crd;
+use acceptance::crd::CrdBuilder;
+use acceptance::expectation::says;
 use acceptance::objects::{deployment, owned_by, playing};
-use acceptance::rollcall::rollcall;
-use acceptance::scene::Scene;
-use acceptance::wish::says;
+use acceptance::policies::TenantPolicies as _;
+use acceptance::rollcall::TenantRollcall as _;
+use acceptance::rollcall_command::rollcall;
+use acceptance::tenant::TestTenant;
 use anyhow::Result;
 use serde_json::json;
 
 #[tokio::test]
 async fn the_listener_tells_life_readiness_and_numbers() -> Result<()> {
-    let scene = Scene::set("listener").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    let spec = json!({ "children": [scene.child("Deployment")], "settle": "100ms" });
-    scene.policy("db", "Database", spec).await?;
-    let mut running = scene.rollcall(&[]).await?;
+    let tenant = TestTenant::start("listener").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    let spec = json!({ "children": [tenant.child("Deployment")], "settle": "100ms" });
+    tenant.policy("db", "Database", spec).await?;
+    let mut running = tenant.rollcall(&[]).await?;
     assert_eq!(running.http("/livez").await?.code, 200);
     assert_eq!(running.http("/nothing").await?.code, 404);
-    let db = scene.create(scene.custom("Database", "db")).await?;
-    scene.create(owned_by(&db, playing("hold", deployment("web", 1)))).await?;
-    scene.until("Database/db", says("Ready", "False")).await?;
-    let policy = format!("policy=\"{}\"", scene.policy_name("db"));
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
+    tenant.create(owned_by(&db, playing("hold", deployment("web", 1)))).await?;
+    tenant.until("Database/db", says("Ready", "False")).await?;
+    let policy = format!("policy=\"{}\"", tenant.policy_name("db"));
     let name = "name=\"db\"";
     running.until_metric("rollcall_parent_not_ready_info", &[&policy, name], |n| n >= 1.0).await?;
-    scene.play("web", None).await?;
-    scene.until("Database/db", says("Ready", "True")).await?;
+    tenant.play("web", None).await?;
+    tenant.until("Database/db", says("Ready", "True")).await?;
     running.until_metric("rollcall_parents", &[&policy, "verdict=\"Ready\""], |n| n >= 1.0).await?;
     running.metric("rollcall_writes_total", &[&policy, "outcome=\"written\""]).await?;
     running.metric("rollcall_transitions_total", &[&policy, "to=\"True\""]).await?;
@@ -37,32 +39,33 @@ async fn the_listener_tells_life_readiness_and_numbers() -> Result<()> {
 
 #[tokio::test]
 async fn what_it_prints_for_the_cluster_is_what_the_server_takes() -> Result<()> {
-    let scene = Scene::set("printed").await?;
-    for (name, printed) in [("crd", rollcall(&["crd"])?), ("rbac", rollcall(&["rbac", "-n", &scene.name])?)] {
-        let file = scene.folder.join(name);
+    let tenant = TestTenant::start("printed").await?;
+    for (name, printed) in [("crd", rollcall(&["crd"])?), ("rbac", rollcall(&["rbac", "-n", &tenant.name])?)]
+    {
+        let file = tenant.folder.join(name);
         std::fs::write(&file, printed)?;
         let args = ["apply", "--dry-run=server", "--validate=strict", "-f", &file.to_string_lossy()];
-        scene.plane.kubectl(&args)?;
+        tenant.plane.kubectl(&args)?;
     }
     Ok(())
 }
 
 #[tokio::test]
 async fn an_uninstall_takes_all_entries_off() -> Result<()> {
-    let scene = Scene::set("release").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    let spec = json!({ "children": [scene.child("Deployment")], "settle": "100ms" });
-    let policy = scene.policy("db", "Database", spec).await?;
-    let mut running = scene.rollcall(&[]).await?;
-    let db = scene.create(scene.custom("Database", "db")).await?;
-    scene.create(owned_by(&db, deployment("web", 1))).await?;
-    scene.until("Database/db", says("Ready", "True")).await?;
+    let tenant = TestTenant::start("release").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    let spec = json!({ "children": [tenant.child("Deployment")], "settle": "100ms" });
+    let policy = tenant.policy("db", "Database", spec).await?;
+    let mut running = tenant.rollcall(&[]).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
+    tenant.create(owned_by(&db, deployment("web", 1))).await?;
+    tenant.until("Database/db", says("Ready", "True")).await?;
     assert!(running.terminate().await?.success());
-    let file = scene.policies_file(&[policy])?;
-    let kubeconfig = scene.kubeconfig(scene.plane.url()).await?;
+    let file = tenant.policies_file(&[policy])?;
+    let kubeconfig = tenant.kubeconfig(tenant.plane.url()).await?;
     let (file, kubeconfig) = (file.to_string_lossy(), kubeconfig.to_string_lossy());
     rollcall(&["release", "--kubeconfig", &kubeconfig, "-f", &file])?;
-    let left = scene.get("Database/db").await?;
+    let left = tenant.get("Database/db").await?;
     assert_eq!(left["status"], json!({}), "not even an empty list");
     Ok(())
 }

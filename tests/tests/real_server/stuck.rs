@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use acceptance::crd::Crd;
-use acceptance::kind::{Address, Kind};
+use acceptance::TEST_TIMEOUT;
+use acceptance::crd::CrdBuilder;
+use acceptance::expectation::{StateExpectation, because, gone, has, mentions, says};
+use acceptance::kind::{ManifestKind, ObjectAddress};
 use acceptance::objects::{condition, deployment, job, owned_by, playing, pod, stateful_set};
-use acceptance::rollcall::Rollcall;
-use acceptance::scene::{Scene, TEST_TIMEOUT};
-use acceptance::wish::{Wish, because, gone, has, mentions, says};
+use acceptance::policies::TenantPolicies as _;
+use acceptance::rollcall::{RollcallProcess, TenantRollcall as _};
+use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result, ensure};
 use http::Method;
 use serde_json::{Value, json};
@@ -17,31 +19,32 @@ use super::explain::shell;
 use super::live::run;
 
 /// A Database with these kinds of children, all of them limited to a few seconds, and a quick pass over it.
-pub(crate) async fn limited(word: &str, kinds: &[&str]) -> Result<(Scene, Rollcall, Value)> {
-    let scene = Scene::set(word).await?;
-    scene.crd(&Crd::new("Database")).await?;
+pub(crate) async fn limited(word: &str, kinds: &[&str]) -> Result<(TestTenant, RollcallProcess, Value)> {
+    let tenant = TestTenant::start(word).await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
     let child = |kind: &&str| {
-        let mut child = scene.child(kind);
+        let mut child = tenant.child(kind);
         child["expect"] = json!({ "min": 0 });
         child
     };
     let children: Vec<Value> = kinds.iter().map(child).collect();
     let limits = json!({ "pending": "3s", "terminating": "2s" });
-    scene
+    tenant
         .policy("db", "Database", json!({ "children": children, "settle": "100ms", "limits": limits }))
         .await?;
-    let running = scene.rollcall(&["--resync=1s"]).await?;
-    let db = scene.create(scene.custom("Database", "db")).await?;
-    Ok((scene, running, db))
+    let running = tenant.rollcall(&["--resync=1s"]).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
+    Ok((tenant, running, db))
 }
 
 /// Waits until the parent says that it is stuck, in these words, for good as far as its readers go.
-async fn until_stuck(scene: &Scene, words: &[&str]) -> Result<String> {
-    let mut wish = says("Ready", "False").and(because("Ready", "ChildrenStuck")).and(says("Stalled", "True"));
+async fn until_stuck(tenant: &TestTenant, words: &[&str]) -> Result<String> {
+    let mut expectation =
+        says("Ready", "False").and(because("Ready", "ChildrenStuck")).and(says("Stalled", "True"));
     for part in words {
-        wish = wish.and(mentions("Ready", part));
+        expectation = expectation.and(mentions("Ready", part));
     }
-    let parent = scene.until("Database/db", wish.and(mentions("Stalled", words[0]))).await?;
+    let parent = tenant.until("Database/db", expectation.and(mentions("Stalled", words[0]))).await?;
     let message = condition(&parent, "Ready").context("no Ready")?["message"].as_str().unwrap_or_default();
     eprintln!("{message}");
     Ok(message.to_owned())
@@ -49,27 +52,28 @@ async fn until_stuck(scene: &Scene, words: &[&str]) -> Result<String> {
 
 #[tokio::test]
 async fn a_job_whose_pod_no_node_takes_is_stuck_in_the_schedulers_words() -> Result<()> {
-    let (scene, _running, db) = limited("nonode", &["Job"]).await?;
+    let (tenant, _running, db) = limited("nonode", &["Job"]).await?;
     let mut seed = job("seed");
     seed["spec"]["template"]["spec"]["nodeSelector"] = json!({ "disk": "none-such" });
-    scene.create(owned_by(&db, seed)).await?;
-    until_stuck(&scene, &["Job seed stuck", "Pod seed-", "unschedulable: 0/", "nodes are available"]).await?;
+    tenant.create(owned_by(&db, seed)).await?;
+    until_stuck(&tenant, &["Job seed stuck", "Pod seed-", "unschedulable: 0/", "nodes are available"])
+        .await?;
     Ok(())
 }
 
 /// Its controller has no deadline, and nothing that it counts moves; a restart of Rollcall begins nothing anew.
 #[tokio::test]
 async fn a_stateful_set_that_crash_loops_is_stuck_once_nothing_has_moved_for_the_limit() -> Result<()> {
-    let scene = Scene::set("noprogress").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    let spec = json!({ "children": [scene.child("StatefulSet")], "settle": "100ms",
+    let tenant = TestTenant::start("noprogress").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    let spec = json!({ "children": [tenant.child("StatefulSet")], "settle": "100ms",
         "limits": { "pending": "1h", "progress": "8s" } });
-    scene.policy("db", "Database", spec).await?;
-    let mut running = scene.rollcall(&["--resync=1s"]).await?;
-    let db = scene.create(scene.custom("Database", "db")).await?;
-    scene.create(owned_by(&db, playing("crash", stateful_set("store", 2)))).await?;
-    scene.until("Database/db", because("Ready", "ChildrenProgressing")).await?;
-    until_stuck(&scene, &["StatefulSet store stuck", "without progress", "Pod store-0"]).await?;
+    tenant.policy("db", "Database", spec).await?;
+    let mut running = tenant.rollcall(&["--resync=1s"]).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
+    tenant.create(owned_by(&db, playing("crash", stateful_set("store", 2)))).await?;
+    tenant.until("Database/db", because("Ready", "ChildrenProgressing")).await?;
+    until_stuck(&tenant, &["StatefulSet store stuck", "without progress", "Pod store-0"]).await?;
 
     // The pod is named again once it is read.
     let said = |parent: &Value| {
@@ -77,33 +81,33 @@ async fn a_stateful_set_that_crash_loops_is_stuck_once_nothing_has_moved_for_the
             |kind| condition(parent, kind).map(|c| (c["reason"].clone(), c["lastTransitionTime"].clone()));
         [of("Ready"), of("Stalled")]
     };
-    let before = said(&scene.get("Database/db").await?);
+    let before = said(&tenant.get("Database/db").await?);
     running.kill()?;
     running.again().await?;
     running.until_metric("rollcall_stuck_children", &[], |children| children >= 1.0).await?;
-    assert_eq!(said(&scene.get("Database/db").await?), before, "a restart took it back");
-    scene.play("store", None).await?;
-    scene.until("Database/db", says("Ready", "True")).await?;
+    assert_eq!(said(&tenant.get("Database/db").await?), before, "a restart took it back");
+    tenant.play("store", None).await?;
+    tenant.until("Database/db", says("Ready", "True")).await?;
     Ok(())
 }
 
 /// Whichever policy is planned first does not decide for the other.
 #[tokio::test]
 async fn each_policy_says_when_what_lies_below_a_workload_is_stuck() -> Result<()> {
-    let scene = Scene::set("patience").await?;
-    scene.crd(&Crd::new("Database")).await?;
+    let tenant = TestTenant::start("patience").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
     let policies = [("a-late", "Ready", "1h"), ("b-soon", "SoonReady", "3s"), ("c-late", "LateReady", "2h")];
     for (name, condition, pending) in policies {
-        let spec = json!({ "children": [scene.child("Deployment")], "settle": "100ms",
+        let spec = json!({ "children": [tenant.child("Deployment")], "settle": "100ms",
             "limits": { "pending": pending }, "condition": { "type": condition } });
-        scene.policy(name, "Database", spec).await?;
+        tenant.policy(name, "Database", spec).await?;
     }
-    let _running = scene.rollcall(&["--resync=1s"]).await?;
-    let db = scene.create(scene.custom("Database", "db")).await?;
+    let _running = tenant.rollcall(&["--resync=1s"]).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
     let mut web = deployment("web", 1);
     web["spec"]["template"]["spec"]["nodeSelector"] = json!({ "disk": "none-has-it" });
-    scene.create(owned_by(&db, web)).await?;
-    let told = scene.until("Database/db", because("SoonReady", "ChildrenStuck")).await?;
+    tenant.create(owned_by(&db, web)).await?;
+    let told = tenant.until("Database/db", because("SoonReady", "ChildrenStuck")).await?;
     for (_, of, _) in policies {
         let entry = condition(&told, of).cloned().unwrap_or_default();
         let reason = if of == "SoonReady" { "ChildrenStuck" } else { "ChildrenProgressing" };
@@ -114,15 +118,15 @@ async fn each_policy_says_when_what_lies_below_a_workload_is_stuck() -> Result<(
 }
 
 /// What a kubelet writes of a container whose image cannot be had.
-async fn cannot_pull(scene: &Scene, app: &str, reason: &str) -> Result<()> {
+async fn cannot_pull(tenant: &TestTenant, app: &str, reason: &str) -> Result<()> {
     let query = format!("labelSelector=app={app}");
-    let (pods, _) = scene.admin.list(&scene.kind("Pod"), &scene.name, &query).await?;
+    let (pods, _) = tenant.admin.list(&tenant.kind("Pod"), &tenant.name, &query).await?;
     let waiting = json!({ "waiting": { "reason": reason, "message": "Back-off pulling image \"example.com/main:1\"" } });
     let container = json!({ "name": "main", "image": "example.com/main:1", "imageID": "", "ready": false,
         "restartCount": 0, "state": waiting });
     let status = json!({ "status": { "phase": "Pending", "containerStatuses": [container] } });
     for pod in &pods {
-        scene.admin.merge(&Address::of(pod)?, "/status", &status).await?;
+        tenant.admin.merge(&ObjectAddress::of(pod)?, "/status", &status).await?;
     }
     Ok(())
 }
@@ -130,95 +134,95 @@ async fn cannot_pull(scene: &Scene, app: &str, reason: &str) -> Result<()> {
 #[tokio::test]
 async fn an_image_that_cannot_be_pulled_makes_its_workload_stuck_and_a_pod_that_comes_up_frees_it()
 -> Result<()> {
-    let (scene, _running, db) = limited("noimage", &["Deployment"]).await?;
-    scene.create(owned_by(&db, playing("hold", deployment("web", 1)))).await?;
-    scene.until_pods("web", 1).await?;
-    cannot_pull(&scene, "web", "ErrImagePull").await?;
-    scene.until("Database/db", mentions("Ready", "ErrImagePull")).await?;
+    let (tenant, _running, db) = limited("noimage", &["Deployment"]).await?;
+    tenant.create(owned_by(&db, playing("hold", deployment("web", 1)))).await?;
+    tenant.until_pods("web", 1).await?;
+    cannot_pull(&tenant, "web", "ErrImagePull").await?;
+    tenant.until("Database/db", mentions("Ready", "ErrImagePull")).await?;
     // Kubelets say the one and the other in turn.
-    cannot_pull(&scene, "web", "ImagePullBackOff").await?;
-    until_stuck(&scene, &["Deployment web stuck", "Pod web-", "ImagePullBackOff"]).await?;
-    scene.play("web", None).await?;
-    scene.until("Database/db", says("Ready", "True")).await?;
+    cannot_pull(&tenant, "web", "ImagePullBackOff").await?;
+    until_stuck(&tenant, &["Deployment web stuck", "Pod web-", "ImagePullBackOff"]).await?;
+    tenant.play("web", None).await?;
+    tenant.until("Database/db", says("Ready", "True")).await?;
     Ok(())
 }
 
 #[tokio::test]
 async fn a_claim_that_nobody_binds_makes_itself_and_what_waits_for_it_stuck_until_there_is_a_volume()
 -> Result<()> {
-    let (scene, _running, db) = limited("nobind", &["StatefulSet", "PersistentVolumeClaim"]).await?;
-    let class = json!({ "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": { "name": scene.name },
+    let (tenant, _running, db) = limited("nobind", &["StatefulSet", "PersistentVolumeClaim"]).await?;
+    let class = json!({ "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": { "name": tenant.name },
         "provisioner": "example.com/nobody", "volumeBindingMode": "Immediate" });
-    scene.admin.create(&class).await?;
-    let claim = json!({ "accessModes": ["ReadWriteOnce"], "storageClassName": scene.name,
+    tenant.admin.create(&class).await?;
+    let claim = json!({ "accessModes": ["ReadWriteOnce"], "storageClassName": tenant.name,
         "resources": { "requests": { "storage": "1Gi" } } });
     let mut store = stateful_set("store", 1);
     store["spec"]["volumeClaimTemplates"] = json!([{ "metadata": { "name": "data" }, "spec": claim }]);
-    scene.create(owned_by(&db, store)).await?;
+    tenant.create(owned_by(&db, store)).await?;
     let cache = json!({ "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": { "name": "cache" }, "spec": claim });
-    scene.create(owned_by(&db, cache)).await?;
+    tenant.create(owned_by(&db, cache)).await?;
     let why = [
         "PersistentVolumeClaim cache stuck",
         "StatefulSet store stuck",
         "Pod store-0",
         "unbound immediate PersistentVolumeClaims",
     ];
-    until_stuck(&scene, &why).await?;
+    until_stuck(&tenant, &why).await?;
     for (name, claim) in [("data", "data-store-0"), ("cache", "cache")] {
         let volume = json!({ "apiVersion": "v1", "kind": "PersistentVolume",
-            "metadata": { "name": format!("{}-{name}", scene.name) },
-            "spec": { "capacity": { "storage": "1Gi" }, "accessModes": ["ReadWriteOnce"], "storageClassName": scene.name,
-                "claimRef": { "namespace": scene.name, "name": claim }, "hostPath": { "path": "/nowhere" } } });
-        scene.admin.create(&volume).await?;
+            "metadata": { "name": format!("{}-{name}", tenant.name) },
+            "spec": { "capacity": { "storage": "1Gi" }, "accessModes": ["ReadWriteOnce"], "storageClassName": tenant.name,
+                "claimRef": { "namespace": tenant.name, "name": claim }, "hostPath": { "path": "/nowhere" } } });
+        tenant.admin.create(&volume).await?;
     }
-    scene.until("Database/db", says("Ready", "True")).await?;
+    tenant.until("Database/db", says("Ready", "True")).await?;
     Ok(())
 }
 
 /// Not more than so many pods are admitted.
-async fn quota(scene: &Scene, pods: u32) -> Result<Address> {
-    let quota = json!({ "apiVersion": "v1", "kind": "ResourceQuota", "metadata": { "name": "small", "namespace": scene.name },
+async fn quota(tenant: &TestTenant, pods: u32) -> Result<ObjectAddress> {
+    let quota = json!({ "apiVersion": "v1", "kind": "ResourceQuota", "metadata": { "name": "small", "namespace": tenant.name },
         "spec": { "hard": { "pods": pods.to_string() } } });
-    let quota = Address::of(&scene.admin.create(&quota).await?)?;
-    counted(scene, &quota, pods).await?;
+    let quota = ObjectAddress::of(&tenant.admin.create(&quota).await?)?;
+    counted(tenant, &quota, pods).await?;
     Ok(quota)
 }
 
-async fn counted(scene: &Scene, quota: &Address, pods: u32) -> Result<()> {
+async fn counted(tenant: &TestTenant, quota: &ObjectAddress, pods: u32) -> Result<()> {
     let pods = json!(pods.to_string());
-    let counted = Wish::new("counted", move |quota| quota["status"]["hard"]["pods"] == pods);
-    scene.until_at(quota, &counted).await?;
+    let counted = StateExpectation::new("counted", move |quota| quota["status"]["hard"]["pods"] == pods);
+    tenant.until_at(quota, &counted).await?;
     Ok(())
 }
 
 /// More are admitted. A controller tries again after twice as long each time: an annotation makes it look at once.
-async fn raise(scene: &Scene, quota: &Address, pods: u32, workload: &str) -> Result<()> {
+async fn raise(tenant: &TestTenant, quota: &ObjectAddress, pods: u32, workload: &str) -> Result<()> {
     let hard = json!({ "spec": { "hard": { "pods": pods.to_string() } } });
-    scene.admin.merge(quota, "", &hard).await?;
-    counted(scene, quota, pods).await?;
-    scene.change(workload, json!({ "metadata": { "annotations": { "look": "again" } } })).await?;
+    tenant.admin.merge(quota, "", &hard).await?;
+    counted(tenant, quota, pods).await?;
+    tenant.change(workload, json!({ "metadata": { "annotations": { "look": "again" } } })).await?;
     Ok(())
 }
 
 #[tokio::test]
 async fn a_quota_that_is_used_up_makes_its_workload_fail_and_then_stuck_in_its_own_words() -> Result<()> {
-    let (scene, _running, db) = limited("noquota", &["Deployment"]).await?;
-    quota(&scene, 0).await?;
-    scene.create(owned_by(&db, deployment("web", 1))).await?;
+    let (tenant, _running, db) = limited("noquota", &["Deployment"]).await?;
+    quota(&tenant, 0).await?;
+    tenant.create(owned_by(&db, deployment("web", 1))).await?;
     let failed = because("Ready", "ChildrenFailed").and(mentions("Ready", "exceeded quota: small"));
-    scene.until("Database/db", failed).await?;
-    until_stuck(&scene, &["Deployment web stuck", "exceeded quota: small"]).await?;
+    tenant.until("Database/db", failed).await?;
+    until_stuck(&tenant, &["Deployment web stuck", "exceeded quota: small"]).await?;
     Ok(())
 }
 
 #[tokio::test]
 async fn where_no_condition_tells_of_a_quota_the_events_of_the_workload_do() -> Result<()> {
-    let (scene, _running, db) = limited("eventquota", &["StatefulSet", "Job"]).await?;
-    quota(&scene, 0).await?;
-    scene.create(owned_by(&db, stateful_set("store", 1))).await?;
-    scene.create(owned_by(&db, job("seed"))).await?;
+    let (tenant, _running, db) = limited("eventquota", &["StatefulSet", "Job"]).await?;
+    quota(&tenant, 0).await?;
+    tenant.create(owned_by(&db, stateful_set("store", 1))).await?;
+    tenant.create(owned_by(&db, job("seed"))).await?;
     let both = ["Job seed stuck", "StatefulSet store stuck", "Event FailedCreate", "exceeded quota: small"];
-    until_stuck(&scene, &both).await?;
+    until_stuck(&tenant, &both).await?;
     Ok(())
 }
 
@@ -226,14 +230,14 @@ async fn where_no_condition_tells_of_a_quota_the_events_of_the_workload_do() -> 
 async fn some_are_refused(word: &str, workload: Value, told: &str) -> Result<()> {
     let kind = workload["kind"].as_str().context("no kind")?.to_owned();
     let place = format!("{kind}/{}", workload["metadata"]["name"].as_str().context("no name")?);
-    let (scene, _running, db) = limited(word, &[&kind]).await?;
-    let quota = quota(&scene, 1).await?;
-    scene.create(owned_by(&db, workload)).await?;
-    let why = until_stuck(&scene, &[&format!("{} stuck", place.replace('/', " ")), "exceeded quota: small"])
+    let (tenant, _running, db) = limited(word, &[&kind]).await?;
+    let quota = quota(&tenant, 1).await?;
+    tenant.create(owned_by(&db, workload)).await?;
+    let why = until_stuck(&tenant, &[&format!("{} stuck", place.replace('/', " ")), "exceeded quota: small"])
         .await?;
     ensure!(why.contains(told), "no {told:?} in {why}");
-    raise(&scene, &quota, 3, &place).await?;
-    scene.until("Database/db", says("Ready", "True").and(has("Stalled", false))).await?;
+    raise(&tenant, &quota, 3, &place).await?;
+    tenant.until("Database/db", says("Ready", "True").and(has("Stalled", false))).await?;
     Ok(())
 }
 
@@ -258,50 +262,51 @@ async fn a_deployment_that_is_refused_some_of_its_pods_is_stuck_by_its_own_condi
 async fn a_job_that_is_refused_some_of_its_pods_is_stuck_until_there_is_room() -> Result<()> {
     let mut seed = playing("hold", job("seed"));
     (seed["spec"]["parallelism"], seed["spec"]["completions"]) = (json!(3), json!(3));
-    let (scene, _running, db) = limited("somejob", &["Job"]).await?;
-    let quota = quota(&scene, 1).await?;
-    scene.create(owned_by(&db, seed)).await?;
+    let (tenant, _running, db) = limited("somejob", &["Job"]).await?;
+    let quota = quota(&tenant, 1).await?;
+    tenant.create(owned_by(&db, seed)).await?;
     until_stuck(
-        &scene,
+        &tenant,
         &["Job seed stuck", "0 of 3 completions; Event FailedCreate", "exceeded quota: small"],
     )
     .await?;
-    raise(&scene, &quota, 3, "Job/seed").await?;
-    scene.until_pods("seed", 3).await?;
+    raise(&tenant, &quota, 3, "Job/seed").await?;
+    tenant.until_pods("seed", 3).await?;
     // They do not get far, but what was refused is over.
-    let freed = Wish::new("without the quota", |db| !db["status"].to_string().contains("exceeded quota"));
-    scene.until("Database/db", freed).await?;
-    scene.play("seed", None).await?;
-    scene.until("Database/db", says("Ready", "True")).await?;
+    let freed =
+        StateExpectation::new("without the quota", |db| !db["status"].to_string().contains("exceeded quota"));
+    tenant.until("Database/db", freed).await?;
+    tenant.play("seed", None).await?;
+    tenant.until("Database/db", says("Ready", "True")).await?;
     Ok(())
 }
 
 #[tokio::test]
 async fn a_daemon_set_that_is_refused_some_of_its_pods_is_stuck_until_there_is_room() -> Result<()> {
-    let scene = Scene::set("nodes").await?;
+    let tenant = TestTenant::start("nodes").await?;
     // Nobody else's pods are to be scheduled there.
-    let taint = json!({ "key": scene.name, "effect": "NoSchedule" });
+    let taint = json!({ "key": tenant.name, "effect": "NoSchedule" });
     for number in 1..=3 {
-        let name = format!("{}-{number}", scene.name);
-        let labels = json!({ "kubernetes.io/hostname": name, "agents": scene.name });
+        let name = format!("{}-{number}", tenant.name);
+        let labels = json!({ "kubernetes.io/hostname": name, "agents": tenant.name });
         let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": name, "labels": labels },
             "spec": { "taints": [taint] } });
-        scene.admin.create(&node).await?;
+        tenant.admin.create(&node).await?;
     }
     let mut agent = deployment("agent", 1);
     agent["kind"] = json!("DaemonSet");
     agent["spec"].as_object_mut().context("no spec")?.remove("replicas");
-    agent["spec"]["template"]["spec"]["nodeSelector"] = json!({ "agents": scene.name });
-    agent["spec"]["template"]["spec"]["tolerations"] = json!([{ "key": scene.name, "operator": "Exists" }]);
+    agent["spec"]["template"]["spec"]["nodeSelector"] = json!({ "agents": tenant.name });
+    agent["spec"]["template"]["spec"]["tolerations"] = json!([{ "key": tenant.name, "operator": "Exists" }]);
     some_are_refused("someagents", agent, "1 of 3 replicas created; Event FailedCreate").await
 }
 
 /// It takes the server a moment to take up a policy, and nothing tells when it has: it is asked.
-async fn until_refused(scene: &Scene, object: &Value) -> Result<()> {
-    let path = format!("{}?dryRun=All", Kind::of(object)?.path(&scene.name));
+async fn until_refused(tenant: &TestTenant, object: &Value) -> Result<()> {
+    let path = format!("{}?dryRun=All", ManifestKind::of(object)?.path(&tenant.name));
     let refused = async {
         let body = serde_json::to_vec(object).unwrap_or_default();
-        while scene.admin.send(Method::POST, &path, "application/json", body.clone()).await.is_ok() {
+        while tenant.admin.send(Method::POST, &path, "application/json", body.clone()).await.is_ok() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
@@ -310,45 +315,45 @@ async fn until_refused(scene: &Scene, object: &Value) -> Result<()> {
 
 #[tokio::test]
 async fn what_a_limit_range_and_an_admission_policy_refuse_is_told_in_their_words() -> Result<()> {
-    let (scene, _running, db) = limited("refused", &["StatefulSet", "Job"]).await?;
-    let range = json!({ "apiVersion": "v1", "kind": "LimitRange", "metadata": { "name": "little", "namespace": scene.name },
+    let (tenant, _running, db) = limited("refused", &["StatefulSet", "Job"]).await?;
+    let range = json!({ "apiVersion": "v1", "kind": "LimitRange", "metadata": { "name": "little", "namespace": tenant.name },
         "spec": { "limits": [{ "type": "Container", "max": { "cpu": "1" } }] } });
-    scene.admin.create(&range).await?;
+    tenant.admin.create(&range).await?;
     let rule = json!({ "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
-        "metadata": { "name": scene.name }, "spec": { "failurePolicy": "Fail",
+        "metadata": { "name": tenant.name }, "spec": { "failurePolicy": "Fail",
             "matchConstraints": { "resourceRules": [{ "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"],
                 "resources": ["pods"] }] },
             "validations": [{ "expression": "!has(object.metadata.labels.app) || object.metadata.labels.app != 'seed'",
                 "message": "no seeds are sown here" }] } });
-    scene.admin.create(&rule).await?;
+    tenant.admin.create(&rule).await?;
     let binding = json!({ "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": { "name": scene.name }, "spec": { "policyName": scene.name, "validationActions": ["Deny"],
-            "matchResources": { "namespaceSelector": { "matchLabels": { "kubernetes.io/metadata.name": scene.name } } } } });
-    scene.admin.create(&binding).await?;
-    until_refused(&scene, &pod("seed")).await?;
+        "metadata": { "name": tenant.name }, "spec": { "policyName": tenant.name, "validationActions": ["Deny"],
+            "matchResources": { "namespaceSelector": { "matchLabels": { "kubernetes.io/metadata.name": tenant.name } } } } });
+    tenant.admin.create(&binding).await?;
+    until_refused(&tenant, &pod("seed")).await?;
     let mut store = stateful_set("store", 1);
     store["spec"]["template"]["spec"]["containers"][0]["resources"] =
         json!({ "requests": { "cpu": "2" }, "limits": { "cpu": "2" } });
-    scene.create(owned_by(&db, store)).await?;
-    scene.create(owned_by(&db, job("seed"))).await?;
+    tenant.create(owned_by(&db, store)).await?;
+    tenant.create(owned_by(&db, job("seed"))).await?;
     let both = [
         "Job seed stuck",
         "no seeds are sown here",
         "StatefulSet store stuck",
         "maximum cpu usage per Container is",
     ];
-    until_stuck(&scene, &both).await?;
+    until_stuck(&tenant, &both).await?;
     Ok(())
 }
 
 /// Puts one more finalizer on it, in the name of a controller.
-pub(crate) async fn hold(scene: &Scene, place: &str, manager: &str, finalizer: &str) -> Result<()> {
-    let address = scene.address(place)?;
-    let mut held = scene.get(place).await?["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+pub(crate) async fn hold(tenant: &TestTenant, place: &str, manager: &str, finalizer: &str) -> Result<()> {
+    let address = tenant.address(place)?;
+    let mut held = tenant.get(place).await?["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
     held.push(json!(finalizer));
     let patch = json!({ "metadata": { "finalizers": held } });
     let path = format!("{}?fieldManager={manager}", address.path());
-    scene
+    tenant
         .admin
         .send(Method::PATCH, &path, "application/merge-patch+json", serde_json::to_vec(&patch)?)
         .await?;
@@ -357,20 +362,20 @@ pub(crate) async fn hold(scene: &Scene, place: &str, manager: &str, finalizer: &
 
 #[tokio::test]
 async fn what_hangs_in_deletion_names_each_finalizer_since_when_and_whose_it_is() -> Result<()> {
-    let (scene, _running, db) = limited("heldby", &["Deployment"]).await?;
-    scene.create(owned_by(&db, deployment("web", 1))).await?;
-    scene.until("Database/db", says("Ready", "True")).await?;
+    let (tenant, _running, db) = limited("heldby", &["Deployment"]).await?;
+    tenant.create(owned_by(&db, deployment("web", 1))).await?;
+    tenant.until("Database/db", says("Ready", "True")).await?;
     let held = [
         ("argocd-controller", "argocd.argoproj.io/hook-finalizer"),
         ("kopf", "kopf.zalando.org/KopfFinalizerMarker"),
         ("backup-controller", "backup.example.com/hold"),
     ];
     for (manager, finalizer) in held {
-        hold(&scene, "Deployment/web", manager, finalizer).await?;
+        hold(&tenant, "Deployment/web", manager, finalizer).await?;
     }
-    scene.delete("Deployment/web").await?;
-    let told = until_stuck(&scene, &["Deployment web stuck"]).await?;
-    let since = scene.get("Deployment/web").await?["metadata"]["deletionTimestamp"].clone();
+    tenant.delete("Deployment/web").await?;
+    let told = until_stuck(&tenant, &["Deployment web stuck"]).await?;
+    let since = tenant.get("Deployment/web").await?["metadata"]["deletionTimestamp"].clone();
     for part in [
         "argocd.argoproj.io/hook-finalizer (likely Argo CD)",
         "kopf.zalando.org/KopfFinalizerMarker (likely a Kopf operator)",
@@ -382,14 +387,14 @@ async fn what_hangs_in_deletion_names_each_finalizer_since_when_and_whose_it_is(
     }
     // Each is released by the command that is printed beside it, the first one first; after the last it is gone.
     for (manager, finalizer) in held {
-        let object = format!("database.{}/db", scene.group);
-        let (_, out, err) = run(&scene, &["explain", &object, "-o", "json"]).await?;
+        let object = format!("database.{}/db", tenant.group);
+        let (_, out, err) = run(&tenant, &["explain", &object, "-o", "json"]).await?;
         let told: Value = serde_json::from_str(&out).with_context(|| format!("{out}{err}"))?;
         let holder = &told[0]["causes"][0]["holders"][0];
         ensure!(holder["finalizer"] == finalizer && holder["manager"] == manager, "{holder:#}");
         ensure!(holder["since"] == since && holder["warning"].is_string(), "{holder:#}");
-        shell(&scene, holder["release"].as_str().context("no command")?)?;
+        shell(&tenant, holder["release"].as_str().context("no command")?)?;
     }
-    scene.until("Deployment/web", gone()).await?;
+    tenant.until("Deployment/web", gone()).await?;
     Ok(())
 }

@@ -5,14 +5,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use acceptance::control_plane::{ControlPlane, Parts};
-use acceptance::crd::Crd;
-use acceptance::kind::Address;
+use acceptance::TEST_TIMEOUT;
+use acceptance::control_plane::{ClusterParts, ControlPlane};
+use acceptance::crd::CrdBuilder;
+use acceptance::expectation::{because, mentions, says};
+use acceptance::kind::ObjectAddress;
 use acceptance::objects::{deployment, owned_by};
-use acceptance::recorder::Recorder;
-use acceptance::rollcall::{Rollcall, policy_address};
-use acceptance::scene::{Scene, TEST_TIMEOUT};
-use acceptance::wish::{because, mentions, says};
+use acceptance::policies::{TenantPolicies as _, policy_address};
+use acceptance::recorder::StateRecorder;
+use acceptance::rollcall::{RollcallProcess, TenantRollcall as _};
+use acceptance::tenant::TestTenant;
 use anyhow::{Result, anyhow, ensure};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
@@ -23,30 +25,31 @@ const FIELDS: &str = "/spec/versions/0/schema/openAPIV3Schema/properties";
 
 /// A parent that is ready, one that is not, and a policy that was accepted, on a cluster of their own: the CRDs of
 /// Rollcall are for all of a cluster.
-async fn at_rest(word: &str) -> Result<(Scene, Rollcall)> {
-    let scene = Scene::set_on(Arc::new(ControlPlane::start(Parts::Storage).await?), word).await?;
-    scene.crd(&Crd::new("Database")).await?;
-    let spec = json!({ "children": [scene.child("Deployment")], "settle": "100ms" });
-    scene.policy("db", "Database", spec).await?;
-    let running = scene.rollcall(&ELECTED).await?;
+async fn at_rest(word: &str) -> Result<(TestTenant, RollcallProcess)> {
+    let tenant =
+        TestTenant::start_on(Arc::new(ControlPlane::start(ClusterParts::Storage).await?), word).await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    let spec = json!({ "children": [tenant.child("Deployment")], "settle": "100ms" });
+    tenant.policy("db", "Database", spec).await?;
+    let running = tenant.rollcall(&ELECTED).await?;
     for (name, ready) in [("well", 1), ("ill", 0)] {
-        let db = scene.create(scene.custom("Database", name)).await?;
-        scene.create(owned_by(&db, deployment(name, 1))).await?;
+        let db = tenant.create(tenant.custom("Database", name)).await?;
+        tenant.create(owned_by(&db, deployment(name, 1))).await?;
         let status = json!({
             "observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": ready,
             "availableReplicas": ready, "unavailableReplicas": 1 - ready,
         });
-        scene.change_status(&format!("Deployment/{name}"), status).await?;
+        tenant.change_status(&format!("Deployment/{name}"), status).await?;
     }
-    scene.until("Database/well", says("Ready", "True")).await?;
-    scene.until("Database/ill", says("Ready", "False").and(mentions("Ready", "1 of 1 not ready"))).await?;
+    tenant.until("Database/well", says("Ready", "True")).await?;
+    tenant.until("Database/ill", says("Ready", "False").and(mentions("Ready", "1 of 1 not ready"))).await?;
     leads_and_counts(&running, 2.0).await?;
-    scene.until_at(&policy_address(&scene, "db")?, &says("Accepted", "True")).await?;
-    Ok((scene, running))
+    tenant.until_at(&policy_address(&tenant, "db")?, &says("Accepted", "True")).await?;
+    Ok((tenant, running))
 }
 
 /// It leads, and has evaluated at least so many parents.
-async fn leads_and_counts(one: &Rollcall, parents: f64) -> Result<()> {
+async fn leads_and_counts(one: &RollcallProcess, parents: f64) -> Result<()> {
     one.until_metric("rollcall_leader", &[], |leads| leads > 0.5).await?;
     one.until_metric("rollcall_parents", &["verdict=\"Ready\""], |count| count >= 1.0).await?;
     let enough = if parents > 2.5 { |count| count >= 3.0 } else { |count: f64| count >= 2.0 };
@@ -55,30 +58,30 @@ async fn leads_and_counts(one: &Rollcall, parents: f64) -> Result<()> {
 }
 
 /// The policy is in force for whom it sees first, and what was to be written before that is written.
-async fn evaluates_another(scene: &Scene, name: &str) -> Result<()> {
-    scene.create(scene.custom("Database", name)).await?;
-    scene.until(&format!("Database/{name}"), because("Ready", "ChildrenMissing")).await?;
+async fn evaluates_another(tenant: &TestTenant, name: &str) -> Result<()> {
+    tenant.create(tenant.custom("Database", name)).await?;
+    tenant.until(&format!("Database/{name}"), because("Ready", "ChildrenMissing")).await?;
     Ok(())
 }
 
 /// What stands on the two parents: every write changes it.
-async fn versions(scene: &Scene) -> Result<[Value; 2]> {
+async fn versions(tenant: &TestTenant) -> Result<[Value; 2]> {
     let version = async |name: &str| -> Result<Value> {
-        Ok(scene.get(&format!("Database/{name}")).await?["metadata"]["resourceVersion"].clone())
+        Ok(tenant.get(&format!("Database/{name}")).await?["metadata"]["resourceVersion"].clone())
     };
     Ok([version("well").await?, version("ill").await?])
 }
 
-async fn change_crd(scene: &Scene, operation: Value) -> Result<()> {
-    let crd = scene.address("CustomResourceDefinition/readinesspolicies.rollcall.dev")?;
-    scene.admin.json_patch(&crd, "", &json!([operation])).await?;
+async fn change_crd(tenant: &TestTenant, operation: Value) -> Result<()> {
+    let crd = tenant.address("CustomResourceDefinition/readinesspolicies.rollcall.dev")?;
+    tenant.admin.json_patch(&crd, "", &json!([operation])).await?;
     Ok(())
 }
 
 /// Waits until the server answers by the changed CRD, which it takes up some time later and does not announce.
-async fn until_read(scene: &Scene, policy: &Address, holds: fn(&Value) -> bool) -> Result<()> {
+async fn until_read(tenant: &TestTenant, policy: &ObjectAddress, holds: fn(&Value) -> bool) -> Result<()> {
     let read = async {
-        while !scene.admin.get(policy).await?.is_some_and(|policy| holds(&policy)) {
+        while !tenant.admin.get(policy).await?.is_some_and(|policy| holds(&policy)) {
             sleep(Duration::from_millis(50)).await;
         }
         anyhow::Ok(())
@@ -88,71 +91,71 @@ async fn until_read(scene: &Scene, policy: &Address, holds: fn(&Value) -> bool) 
 
 #[tokio::test]
 async fn an_upgrade_and_the_way_back_write_no_parent_at_rest() -> Result<()> {
-    let (scene, mut first) = at_rest("upgrade").await?;
-    let policy = policy_address(&scene, "db")?;
-    let (before, recorder) = (versions(&scene).await?, Recorder::start(&scene, &["Database"]).await?);
+    let (tenant, mut first) = at_rest("upgrade").await?;
+    let policy = policy_address(&tenant, "db")?;
+    let (before, recorder) = (versions(&tenant).await?, StateRecorder::start(&tenant, &["Database"]).await?);
 
     // The CRD goes first. It knows a field that the program does not, and says it of every policy.
     let field = format!("{FIELDS}/spec/properties/future");
     let newer = json!({ "op": "add", "path": field, "value": { "type": "string", "default": "on" } });
-    change_crd(&scene, newer).await?;
-    until_read(&scene, &policy, |policy| policy["spec"]["future"] == "on").await?;
+    change_crd(&tenant, newer).await?;
+    until_read(&tenant, &policy, |policy| policy["spec"]["future"] == "on").await?;
     // One that starts now has never seen the policy but with that field.
-    let mut second = scene.rollcall_at(scene.plane.url(), &ELECTED).await?;
+    let mut second = tenant.rollcall_at(tenant.plane.url(), &ELECTED).await?;
     second.until_ready().await?;
     ensure!(first.terminate().await?.success());
     leads_and_counts(&second, 2.0).await?;
-    scene.until_at(&policy, &says("Accepted", "False").and(mentions("Accepted", "future"))).await?;
-    evaluates_another(&scene, "during").await?;
-    assert_eq!(versions(&scene).await?, before, "after the upgrade");
+    tenant.until_at(&policy, &says("Accepted", "False").and(mentions("Accepted", "future"))).await?;
+    evaluates_another(&tenant, "during").await?;
+    assert_eq!(versions(&tenant).await?, before, "after the upgrade");
 
     // And back: the replica of before, and then the CRD of before.
     first.again().await?;
     first.until_ready().await?;
     ensure!(second.terminate().await?.success());
     leads_and_counts(&first, 3.0).await?;
-    assert_eq!(versions(&scene).await?, before, "after a replica came back");
-    change_crd(&scene, json!({ "op": "remove", "path": field })).await?;
-    until_read(&scene, &policy, |policy| policy["spec"]["future"].is_null()).await?;
+    assert_eq!(versions(&tenant).await?, before, "after a replica came back");
+    change_crd(&tenant, json!({ "op": "remove", "path": field })).await?;
+    until_read(&tenant, &policy, |policy| policy["spec"]["future"].is_null()).await?;
     // As `kubectl apply` of the older manifests brings it about.
-    scene.admin.merge(&policy, "", &json!({ "metadata": { "annotations": { "rolled": "back" } } })).await?;
-    scene.until_at(&policy, &says("Accepted", "True")).await?;
-    evaluates_another(&scene, "after").await?;
-    assert_eq!(versions(&scene).await?, before, "after the rollback");
+    tenant.admin.merge(&policy, "", &json!({ "metadata": { "annotations": { "rolled": "back" } } })).await?;
+    tenant.until_at(&policy, &says("Accepted", "True")).await?;
+    evaluates_another(&tenant, "after").await?;
+    assert_eq!(versions(&tenant).await?, before, "after the rollback");
 
     let recording = recorder.stop().await?;
     for (parent, status) in [("Database/well", "True"), ("Database/ill", "False")] {
-        assert_eq!(recording.statuses(&scene.address(parent)?, "Ready"), [status], "{parent}");
+        assert_eq!(recording.statuses(&tenant.address(parent)?, "Ready"), [status], "{parent}");
     }
     Ok(())
 }
 
 #[tokio::test]
 async fn a_crd_that_lacks_what_this_version_reads_and_writes_costs_no_write_of_a_parent() -> Result<()> {
-    let (scene, mut running) = at_rest("older-crd").await?;
-    let policy = policy_address(&scene, "db")?;
-    let (before, recorder) = (versions(&scene).await?, Recorder::start(&scene, &["Database"]).await?);
+    let (tenant, mut running) = at_rest("older-crd").await?;
+    let policy = policy_address(&tenant, "db")?;
+    let (before, recorder) = (versions(&tenant).await?, StateRecorder::start(&tenant, &["Database"]).await?);
 
     // As a CRD of before has it: a field of the spec with a default, and one of the status, are pruned.
     for field in ["spec/properties/grace", "status/properties/accepted"] {
-        change_crd(&scene, json!({ "op": "remove", "path": format!("{FIELDS}/{field}") })).await?;
+        change_crd(&tenant, json!({ "op": "remove", "path": format!("{FIELDS}/{field}") })).await?;
     }
-    until_read(&scene, &policy, |policy| {
+    until_read(&tenant, &policy, |policy| {
         policy["spec"]["grace"].is_null() && policy["status"]["accepted"].is_null()
     })
     .await?;
     ensure!(running.terminate().await?.success());
     running.again().await?;
     leads_and_counts(&running, 2.0).await?;
-    scene.until_at(&policy, &says("Accepted", "True")).await?;
-    evaluates_another(&scene, "first").await?;
-    assert_eq!(versions(&scene).await?, before);
+    tenant.until_at(&policy, &says("Accepted", "True")).await?;
+    evaluates_another(&tenant, "first").await?;
+    assert_eq!(versions(&tenant).await?, before);
     let refused = running.metric("rollcall_policy_refused", &[]).await?;
     ensure!(refused < 0.5, "nothing is wrong with the policy");
 
     let recording = recorder.stop().await?;
     for (parent, status) in [("Database/well", "True"), ("Database/ill", "False")] {
-        assert_eq!(recording.statuses(&scene.address(parent)?, "Ready"), [status], "{parent}");
+        assert_eq!(recording.statuses(&tenant.address(parent)?, "Ready"), [status], "{parent}");
     }
     Ok(())
 }

@@ -6,13 +6,15 @@ use aggregator::{EnginePolicy, HandledEvidence, KindState};
 use readiness::Level::{Failed, Progressing, Ready, Suspended, Terminating, Unknown};
 use readiness::rollup::{ChildWeight, ParentReason};
 
+use crate::ask::HarnessQueries as _;
+use crate::driver::EngineDriver as _;
+use crate::harness::{CHILDREN, EngineHarness, weight};
 use crate::policy;
-use crate::server::Fate;
-use crate::world::{CHILDREN, World, weight};
+use crate::server::WriteFate;
 
 #[test]
 fn first_word_is_unknown() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.child("web", "db", Ready);
     w.run(60_000);
     w.parent("db");
@@ -26,7 +28,7 @@ fn first_word_is_unknown() {
 /// Each kind has a watch of its own: completion by the operator may be observed before the objects that it created.
 #[test]
 fn what_was_created_before_the_operator_said_so_may_be_heard_of_after_that() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.parent("db");
     w.child("web", "db", Ready);
     w.run(60_000);
@@ -42,8 +44,8 @@ fn what_was_created_before_the_operator_said_so_may_be_heard_of_after_that() {
 
 #[test]
 fn the_first_word_is_awaited_however_long_its_write_takes() {
-    let mut w = World::with(policy());
-    w.fates = vec![Fate::Retry(Duration::from_secs(2)); 6];
+    let mut w = EngineHarness::with(policy());
+    w.server.fates = vec![WriteFate::Retry(Duration::from_secs(2)); 6];
     w.parent("db");
     w.child("web", "db", Ready);
     w.run(30_000);
@@ -54,7 +56,7 @@ fn the_first_word_is_awaited_however_long_its_write_takes() {
 
 #[test]
 fn an_entry_without_a_reason_of_ours_is_no_first_word() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.child("web", "db", Ready);
     w.run(60_000);
     w.parent_so("db", |_| {});
@@ -62,7 +64,7 @@ fn an_entry_without_a_reason_of_ours_is_no_first_word() {
     view.generation = 1;
     view.evidence = HandledEvidence::Handled;
     view.answers = [aggregator::AnswerView {
-        policy: crate::world::POLICY,
+        policy: crate::harness::POLICY,
         is_about_generation: true,
         ..aggregator::AnswerView::default()
     }]
@@ -76,14 +78,14 @@ fn an_entry_without_a_reason_of_ours_is_no_first_word() {
 
 #[test]
 fn nothing_is_said_before_everything_was_seen() {
-    let mut w = World::empty();
-    w.policy(crate::world::POLICY, policy());
+    let mut w = EngineHarness::empty();
+    w.policy(crate::harness::POLICY, policy());
     w.parent("db");
     w.child("web", "db", Ready);
     w.run(10_000);
-    w.kind(crate::world::PARENTS, KindState::Synced);
+    w.kind(crate::harness::PARENTS, KindState::Synced);
     w.run(10_000);
-    assert!(w.log.is_empty());
+    assert!(w.server.log.is_empty());
     w.kind(CHILDREN, KindState::Synced);
     w.run(10_000);
     assert_eq!(w.words("db"), ["ChildrenPending", "AllChildrenReady"]);
@@ -103,7 +105,7 @@ fn what_is_relisted_is_not_judged_meanwhile() {
 
 #[test]
 fn true_waits_until_the_last_child_has_settled_and_held() {
-    let mut w = World::with(EnginePolicy { hold: Duration::from_secs(3), ..policy() });
+    let mut w = EngineHarness::with(EnginePolicy { hold: Duration::from_secs(3), ..policy() });
     w.parent("db");
     w.child("web", "db", Ready);
     w.run(8_000);
@@ -121,7 +123,7 @@ fn true_waits_until_the_last_child_has_settled_and_held() {
 
 #[test]
 fn a_flicker_that_is_over_before_anybody_is_told_restarts_the_hold() {
-    let mut w = World::with(EnginePolicy { hold: Duration::from_secs(3), ..policy() });
+    let mut w = EngineHarness::with(EnginePolicy { hold: Duration::from_secs(3), ..policy() });
     w.parent("db");
     w.child("web", "db", Progressing);
     w.run(20_000);
@@ -181,7 +183,7 @@ fn a_verdict_that_changes_by_itself_is_asked_for_again_in_time() {
     let mut w = well();
     w.change("web", |web| {
         web.weights = vec![weight(Progressing)];
-        web.then = Some((crate::world::START + Duration::from_secs(60), weight(Failed)));
+        web.then = Some((crate::harness::START + Duration::from_secs(60), weight(Failed)));
     });
     w.run(2_000);
     assert_eq!(w.says("db"), "ChildrenProgressing");
@@ -191,11 +193,11 @@ fn a_verdict_that_changes_by_itself_is_asked_for_again_in_time() {
 
 #[test]
 fn a_true_that_could_not_be_written_is_not_written_once_it_is_in_doubt() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.parent("db");
     w.child("web", "db", Ready);
     w.run(5_000);
-    w.fates = vec![Fate::Retry(Duration::from_millis(500))];
+    w.server.fates = vec![WriteFate::Retry(Duration::from_millis(500))];
     w.run(500);
     assert_eq!(
         (w.reason("db").unwrap().as_str(), w.says("db").as_str()),
@@ -209,8 +211,8 @@ fn a_true_that_could_not_be_written_is_not_written_once_it_is_in_doubt() {
 }
 
 /// A ready parent with one child.
-pub(crate) fn well() -> World {
-    let mut w = World::with(policy());
+pub(crate) fn well() -> EngineHarness {
+    let mut w = EngineHarness::with(policy());
     w.parent("db");
     w.child("web", "db", Ready);
     w.run(20_000);

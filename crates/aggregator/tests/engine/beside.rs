@@ -6,12 +6,14 @@ use aggregator::{EnginePolicy, HandledEvidence, KindState};
 use readiness::Level::{Failed, Progressing, Ready, Stuck, Suspended, Unknown};
 use readiness::rollup::{ChildWeight, ParentReason};
 
-use crate::object::Parent;
+use crate::ask::HarnessQueries as _;
+use crate::driver::EngineDriver as _;
+use crate::harness::{CHILDREN, EngineHarness, POLICY, weight};
+use crate::object::ParentState;
 use crate::policy;
-use crate::world::{CHILDREN, POLICY, World, weight};
 
 /// The reason on `db`, with `~` where it is reconciling and `!` where it is stalled.
-fn said(w: &World) -> String {
+fn said(w: &EngineHarness) -> String {
     let entry = &w.objects["db"].parent.as_ref().unwrap().status[&POLICY];
     format!("{}{}", entry.brief(), if entry.reconciling { "~" } else { "" })
 }
@@ -21,9 +23,9 @@ fn said_of(
     child: ChildWeight,
     policy: EnginePolicy,
     minutes: u64,
-    change: impl FnOnce(&mut Parent),
+    change: impl FnOnce(&mut ParentState),
 ) -> String {
-    let mut w = World::with(policy);
+    let mut w = EngineHarness::with(policy);
     w.parent("db");
     w.child("web", "db", child.level());
     w.change("web", |web| web.weights = vec![child]);
@@ -66,7 +68,7 @@ fn a_parent_that_is_being_deleted_reconciles_nothing_and_is_stalled_once_that_is
     let deleted =
         |stuck_at| said_of(weight(Ready), policy(), 20, |p| (p.deleting, p.stuck_at) = (true, stuck_at));
     assert_eq!(deleted(None), "Terminating");
-    assert_eq!(deleted(Some(crate::world::START + Duration::from_mins(10))), "DeletionStuck!");
+    assert_eq!(deleted(Some(crate::harness::START + Duration::from_mins(10))), "DeletionStuck!");
 }
 
 #[test]
@@ -81,8 +83,8 @@ fn what_cannot_be_seen_is_taken_for_work() {
 
 #[test]
 fn a_parent_whose_status_cannot_hold_conditions_is_judged_all_the_same() {
-    let mut w = World::with(policy());
-    w.fates = vec![crate::server::Fate::Pruned; 100];
+    let mut w = EngineHarness::with(policy());
+    w.server.fates = vec![crate::server::WriteFate::Pruned; 100];
     w.parent("db");
     w.child("web", "db", Ready);
     w.run(60_000);

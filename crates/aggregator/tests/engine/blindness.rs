@@ -4,15 +4,17 @@ use aggregator::{EnginePolicy, KindId, KindState};
 use readiness::Level::{Failed, Progressing, Ready, Suspended};
 
 use crate::answers::well;
-use crate::object::Parent;
-use crate::world::{CHILDREN, PARENTS, POLICY, World};
+use crate::ask::HarnessQueries as _;
+use crate::driver::EngineDriver as _;
+use crate::harness::{CHILDREN, EngineHarness, PARENTS, POLICY};
+use crate::object::ParentState;
 use crate::{group, groups, policy};
 
 pub(crate) const EXTRAS: KindId = KindId(2);
 
 /// A policy over two kinds of children, both present and ready.
-fn both() -> World {
-    let mut w = World::with(groups(vec![group(CHILDREN), group(EXTRAS)]));
+fn both() -> EngineHarness {
+    let mut w = EngineHarness::with(groups(vec![group(CHILDREN), group(EXTRAS)]));
     w.parent("db");
     w.child("web", "db", Ready);
     w.create("disk", EXTRAS, Ready, |disk| disk.owners = vec![(POLICY, 1, "db".to_owned())]);
@@ -70,7 +72,7 @@ fn what_is_not_found_where_nothing_can_be_seen_is_not_called_missing() {
 fn what_is_suspended_beside_what_cannot_be_seen_is_not_called_suspended() {
     // Whoever is suspended holds nobody above back who has a ready child: what fails unseen would be called ready there.
     let unseen = aggregator::ChildGroup { min: 0, ..group(EXTRAS) };
-    let mut w = World::with(groups(vec![group(CHILDREN), unseen]));
+    let mut w = EngineHarness::with(groups(vec![group(CHILDREN), unseen]));
     w.parent("db");
     w.child("web", "db", Suspended);
     w.run(20_000);
@@ -98,7 +100,7 @@ fn of_two_kinds_of_blindness_the_one_that_a_rule_would_heal_is_told() {
 
 #[test]
 fn a_kind_that_is_not_installed_has_no_objects_and_hides_none() {
-    let mut w = World::empty();
+    let mut w = EngineHarness::empty();
     w.policy(POLICY, groups(vec![group(CHILDREN), group(EXTRAS)]));
     w.sync();
     w.kind(EXTRAS, KindState::Absent);
@@ -117,9 +119,9 @@ fn blindness_of_a_kind_is_nothing_to_policies_that_do_not_look_at_it() {
     let mut w = well();
     w.policy(aggregator::PolicyId(2), EnginePolicy { shadow: true, ..groups(vec![group(EXTRAS)]) });
     w.kind(EXTRAS, KindState::Forbidden);
-    let before = w.log.len();
+    let before = w.server.log.len();
     w.run(60_000);
-    assert_eq!(w.log.len(), before);
+    assert_eq!(w.server.log.len(), before);
 }
 
 #[test]
@@ -135,7 +137,7 @@ fn a_new_generation_begins_under_blindness_as_well() {
 
 #[test]
 fn blindness_below_climbs() {
-    let mut w = World::empty();
+    let mut w = EngineHarness::empty();
     w.policy(POLICY, groups(vec![group(PARENTS)]));
     w.policy(aggregator::PolicyId(2), policy());
     w.sync();
@@ -154,11 +156,11 @@ fn blindness_below_climbs() {
 
 #[test]
 fn a_true_that_was_not_written_before_a_list_is_awaited_is_not_written_while_it_is() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.parent("db");
     w.child("web", "db", Ready);
     w.run(5_000);
-    w.fates = vec![crate::server::Fate::Retry(std::time::Duration::from_millis(500))];
+    w.server.fates = vec![crate::server::WriteFate::Retry(std::time::Duration::from_millis(500))];
     w.run(200);
     assert_eq!(w.reason("db").unwrap().as_str(), "AllChildrenReady");
     w.kind(CHILDREN, KindState::Listing);
@@ -172,7 +174,7 @@ fn a_true_that_was_not_written_before_a_list_is_awaited_is_not_written_while_it_
 #[test]
 fn a_parent_below_that_is_being_deleted_is_known_to_be_before_everything_was_listed() {
     let other = aggregator::PolicyId(2);
-    let mut w = World::empty();
+    let mut w = EngineHarness::empty();
     w.policy(POLICY, groups(vec![group(PARENTS)]));
     w.policy(other, groups(vec![group(EXTRAS)]));
     w.sync();
@@ -183,18 +185,22 @@ fn a_parent_below_that_is_being_deleted_is_known_to_be_before_everything_was_lis
     w.change_parent("mid", |p| p.deleting = true);
     w.run(20_000);
     assert_eq!(w.says("top"), "ChildrenTerminating");
-    let before = w.log.len();
+    let before = w.server.log.len();
     w.restart(&[]);
     w.run(20_000);
     w.kind(EXTRAS, KindState::Synced);
     w.run(20_000);
-    assert!(w.log[before..].iter().all(|written| written.parent == "mid"), "{:?}", &w.log[before..]);
+    assert!(
+        w.server.log[before..].iter().all(|written| written.parent == "mid"),
+        "{:?}",
+        &w.server.log[before..]
+    );
 }
 
 #[test]
 fn what_a_parent_below_said_before_a_restart_makes_nothing_ready_before_everything_was_listed() {
     let below = aggregator::PolicyId(2);
-    let mut w = World::empty();
+    let mut w = EngineHarness::empty();
     w.policy(POLICY, groups(vec![group(PARENTS), group(EXTRAS)]));
     w.policy(below, policy());
     w.sync();
@@ -217,10 +223,10 @@ fn what_a_parent_below_said_before_a_restart_makes_nothing_ready_before_everythi
     w.create("other leaf", CHILDREN, Failed, |leaf| leaf.owners = vec![(below, 0, "mid".to_owned())]);
     w.run(20_000);
     assert_eq!(w.says("top"), "ChildrenFailed");
-    let before = w.log.len();
+    let before = w.server.log.len();
     w.kind(CHILDREN, KindState::Synced);
     w.run(20_000);
-    assert!(!w.words("top").iter().any(|word| word == "AllChildrenReady"), "{:?}", &w.log[before..]);
+    assert!(!w.words("top").iter().any(|word| word == "AllChildrenReady"), "{:?}", &w.server.log[before..]);
     w.turn("other leaf", Ready);
     w.run(20_000);
     assert_eq!(
@@ -232,7 +238,7 @@ fn what_a_parent_below_said_before_a_restart_makes_nothing_ready_before_everythi
 #[test]
 fn what_a_parent_below_said_before_its_children_are_listed_anew_makes_nothing_ready() {
     let below = aggregator::PolicyId(2);
-    let mut w = World::empty();
+    let mut w = EngineHarness::empty();
     w.policy(POLICY, groups(vec![group(PARENTS), group(EXTRAS)]));
     w.policy(below, policy());
     w.sync();
@@ -250,17 +256,17 @@ fn what_a_parent_below_said_before_its_children_are_listed_anew_makes_nothing_re
     assert_eq!(w.says("top"), "ChildrenProgressing");
     w.turn("leaf", Failed);
     w.run(20_000);
-    let before = w.log.len();
+    let before = w.server.log.len();
     w.kind(CHILDREN, KindState::Synced);
     w.run(20_000);
-    assert_eq!(w.says("top"), "ChildrenFailed", "{:?}", &w.log[before..]);
+    assert_eq!(w.says("top"), "ChildrenFailed", "{:?}", &w.server.log[before..]);
     assert!(!w.words("top").iter().any(|word| word == "AllChildrenReady"), "{:?}", w.told("top"));
 }
 
 #[test]
 fn a_true_above_stands_while_children_further_below_are_listed_anew() {
     let below = aggregator::PolicyId(2);
-    let mut w = World::empty();
+    let mut w = EngineHarness::empty();
     w.policy(POLICY, groups(vec![group(PARENTS)]));
     w.policy(below, policy());
     w.sync();
@@ -269,19 +275,19 @@ fn a_true_above_stands_while_children_further_below_are_listed_anew() {
     w.change("mid", |mid| mid.owners = vec![(POLICY, 0, "top".to_owned())]);
     w.create("leaf", CHILDREN, Ready, |leaf| leaf.owners = vec![(below, 0, "mid".to_owned())]);
     w.run(20_000);
-    let before = w.log.len();
+    let before = w.server.log.len();
     w.kind(CHILDREN, KindState::Listing);
     w.run(20_000);
     w.kind(CHILDREN, KindState::Synced);
     w.run(20_000);
-    assert!(w.log[before..].is_empty(), "{:?}", &w.log[before..]);
+    assert!(w.server.log[before..].is_empty(), "{:?}", &w.server.log[before..]);
 }
 
 #[test]
 fn a_parent_that_has_to_wait_for_what_is_below_it_makes_nothing_ready_above() {
     const MIDS: KindId = KindId(3);
     let (over_low, over_leaves) = (aggregator::PolicyId(2), aggregator::PolicyId(3));
-    let mut w = World::empty();
+    let mut w = EngineHarness::empty();
     w.policy(POLICY, groups(vec![group(MIDS)]));
     w.policy(over_low, groups(vec![group(EXTRAS)]));
     w.policy(over_leaves, policy());
@@ -292,7 +298,7 @@ fn a_parent_that_has_to_wait_for_what_is_below_it_makes_nothing_ready_above() {
     {
         w.create(name, kind, Progressing, |object| {
             let evidence = aggregator::HandledEvidence::Handled;
-            object.parent = Some(Parent { policies: vec![policy], evidence, ..Parent::default() });
+            object.parent = Some(ParentState { policies: vec![policy], evidence, ..ParentState::default() });
             object.owners = vec![(by, 0, of.to_owned())];
         });
     }
@@ -319,7 +325,7 @@ fn a_parent_that_has_to_wait_for_what_is_below_it_makes_nothing_ready_above() {
 #[test]
 fn who_waits_for_a_list_below_waits_for_all_of_it_also_when_something_else_moves_late() {
     let below = aggregator::PolicyId(2);
-    let mut w = World::empty();
+    let mut w = EngineHarness::empty();
     w.policy(POLICY, groups(vec![group(PARENTS), group(EXTRAS)]));
     w.policy(below, policy());
     w.sync();
@@ -344,12 +350,12 @@ fn who_waits_for_a_list_below_waits_for_all_of_it_also_when_something_else_moves
 
 #[test]
 fn a_parent_that_is_being_deleted_is_not_told_so_before_everything_was_listed() {
-    let mut w = World::empty();
+    let mut w = EngineHarness::empty();
     w.policy(POLICY, policy());
     w.kind(PARENTS, KindState::Synced);
     w.parent_so("db", |p| p.deleting = true);
     w.run(20_000);
-    assert!(w.log.is_empty(), "{:?}", w.log);
+    assert!(w.server.log.is_empty(), "{:?}", w.server.log);
     w.kind(CHILDREN, KindState::Synced);
     w.run(20_000);
     assert_eq!(w.words("db"), ["Terminating"]);

@@ -5,15 +5,17 @@ use std::time::Duration;
 use aggregator::{EnginePolicy, HandledEvidence, KindState};
 use readiness::Level::{Progressing, Ready};
 
-use crate::object::Parent;
+use crate::ask::HarnessQueries as _;
+use crate::driver::EngineDriver as _;
+use crate::harness::{CHILDREN, EngineHarness, POLICY};
+use crate::object::ParentState;
 use crate::policy;
-use crate::world::{CHILDREN, POLICY, World};
 
 const MINUTE: u64 = 60_000;
 
 #[test]
 fn a_deadline_of_the_whole_parent_is_exceeded_once_and_stays_so_across_a_restart() {
-    let mut w = World::with(EnginePolicy { deadline: Some(Duration::from_mins(2)), ..policy() });
+    let mut w = EngineHarness::with(EnginePolicy { deadline: Some(Duration::from_mins(2)), ..policy() });
     w.parent("db");
     w.child("web", "db", Progressing);
     w.run(2 * MINUTE - 100);
@@ -31,7 +33,7 @@ fn a_deadline_of_the_whole_parent_is_exceeded_once_and_stays_so_across_a_restart
 #[test]
 fn a_deadline_counts_from_when_a_parent_stopped_being_ready() {
     for restart in [false, true] {
-        let mut w = World::with(EnginePolicy { deadline: Some(Duration::from_mins(2)), ..policy() });
+        let mut w = EngineHarness::with(EnginePolicy { deadline: Some(Duration::from_mins(2)), ..policy() });
         w.parent("db");
         w.child("web", "db", Ready);
         w.run(60 * MINUTE);
@@ -56,7 +58,7 @@ fn a_deadline_counts_from_when_a_parent_stopped_being_ready() {
 
 #[test]
 fn a_deadline_is_not_passed_by_a_restart_that_finds_an_entry_turned_by_somebody() {
-    let mut w = World::with(EnginePolicy { deadline: Some(Duration::from_mins(2)), ..policy() });
+    let mut w = EngineHarness::with(EnginePolicy { deadline: Some(Duration::from_mins(2)), ..policy() });
     w.parent("db");
     w.child("web", "db", Progressing);
     w.run(MINUTE);
@@ -74,7 +76,7 @@ fn a_deadline_is_not_passed_by_a_restart_that_finds_an_entry_turned_by_somebody(
 
 #[test]
 fn a_deadline_is_exceeded_also_where_nothing_is_handled_or_can_be_rendered() {
-    type Change = fn(&mut Parent);
+    type Change = fn(&mut ParentState);
     let cases: [(&str, Change); 3] = [
         ("ChildrenPending", |p| p.evidence = HandledEvidence::NotYet),
         ("ChildrenPending", |p| p.evidence = HandledEvidence::Unmarked),
@@ -82,7 +84,8 @@ fn a_deadline_is_exceeded_also_where_nothing_is_handled_or_can_be_rendered() {
     ];
     for (before, change) in cases {
         let deadline = Some(Duration::from_mins(2));
-        let mut w = World::with(EnginePolicy { deadline, pending: Duration::from_mins(10), ..policy() });
+        let mut w =
+            EngineHarness::with(EnginePolicy { deadline, pending: Duration::from_mins(10), ..policy() });
         w.parent_so("db", change);
         w.child("web", "db", Ready);
         w.run(2 * MINUTE - 2_000);
@@ -99,7 +102,7 @@ fn a_deadline_is_exceeded_also_where_nothing_is_handled_or_can_be_rendered() {
     }
     // The shorter limit applies.
     let deadline = Some(Duration::from_mins(20));
-    let mut w = World::with(EnginePolicy { deadline, pending: Duration::from_mins(10), ..policy() });
+    let mut w = EngineHarness::with(EnginePolicy { deadline, pending: Duration::from_mins(10), ..policy() });
     w.parent_so("db", |p| p.evidence = HandledEvidence::NotYet);
     w.run(30 * MINUTE);
     assert_eq!(w.says("db"), "OperatorSilent!");
@@ -108,7 +111,7 @@ fn a_deadline_is_exceeded_also_where_nothing_is_handled_or_can_be_rendered() {
 #[test]
 fn a_list_that_takes_longer_than_the_deadline_makes_nobody_late() {
     let deadline = Some(Duration::from_mins(2));
-    let mut w = World::empty();
+    let mut w = EngineHarness::empty();
     w.policy(POLICY, EnginePolicy { deadline, ..policy() });
     w.sync();
     w.parent_so("db", |p| p.evidence = HandledEvidence::Silent);
@@ -127,7 +130,7 @@ fn a_list_that_takes_longer_than_the_deadline_makes_nobody_late() {
 #[test]
 fn what_was_late_before_a_list_is_late_after_it() {
     let deadline = Some(Duration::from_mins(2));
-    let mut w = World::with(EnginePolicy { deadline, ..policy() });
+    let mut w = EngineHarness::with(EnginePolicy { deadline, ..policy() });
     w.parent_so("db", |p| p.evidence = HandledEvidence::Silent);
     w.child("web", "db", Progressing);
     w.run(3 * MINUTE);

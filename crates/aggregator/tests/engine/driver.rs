@@ -2,22 +2,29 @@
 
 use std::time::Duration;
 
-use aggregator::{DeliveryDecision, DeliveryOutcome, ParentDraft, PolicyId, WriteTicket};
+use aggregator::{DeliveryDecision, ParentDraft, PolicyId, WriteTicket};
 use readiness::rollup::ParentReason;
 
+use crate::conditions::{ParentEntry, Status, digest, hash};
+use crate::harness::EngineHarness;
 use crate::naive;
-use crate::server::{Entry, Fate, Flight, Status, digest};
-use crate::world::{World, Written, hash};
+use crate::render::{causes, render};
+use crate::server::PendingWrite;
 
-impl World {
+/// The driver loop around an engine.
+pub(crate) trait EngineDriver {
     /// Advances virtual time by this many milliseconds.
-    pub(crate) fn run(&mut self, millis: u64) {
+    fn run(&mut self, millis: u64);
+}
+
+impl EngineDriver for EngineHarness {
+    fn run(&mut self, millis: u64) {
         let until = self.now + Duration::from_millis(millis);
         let mut turns = 0;
         loop {
-            self.land();
-            self.drive();
-            let flights = self.flights.iter().map(|f| f.lands).min();
+            land(self);
+            drive(self);
+            let flights = self.server.flights.iter().map(|f| f.lands).min();
             let next = [self.engine.next_deadline(), flights].into_iter().flatten().min();
             let Some(next) = next.filter(|at| *at <= until) else { break };
             turns = if next > self.now { 0 } else { turns + 1 };
@@ -26,122 +33,114 @@ impl World {
         }
         self.now = until;
     }
+}
 
-    /// Runs one turn of the driver.
-    fn drive(&mut self) {
-        while let Some(id) = self.engine.take_due_recheck(self.now) {
-            if let Some(name) = self.name(id) {
-                self.observe(&name);
-            }
+/// Runs one turn of the driver.
+fn drive(harness: &mut EngineHarness) {
+    while let Some(id) = harness.engine.take_due_recheck(harness.now) {
+        if let Some(name) = harness.name(id) {
+            harness.observe(&name);
         }
-        let mut drafts = Vec::new();
-        self.engine.poll(self.now, &mut drafts);
-        self.quote(&drafts);
+    }
+    let mut drafts = Vec::new();
+    harness.engine.poll(harness.now, &mut drafts);
+    quote(harness, &drafts);
+    for draft in drafts {
+        let Some(name) = harness.name(draft.parent) else { continue };
+        for (_, from, to) in harness.engine.take_changed_answers(draft.parent) {
+            harness.turns.push((name.clone(), from, to.reason));
+        }
+        let Some(wanted) = render(harness, &name) else { continue };
+        if let DeliveryDecision::Send(ticket) =
+            harness.engine.offer_digest(draft.parent, digest(&wanted), harness.now)
+        {
+            harness.called.push(harness.engine.take_first_touch(draft.parent));
+            send(harness, &name, ticket, wanted);
+        }
+    }
+    while let Some(id) = harness.engine.take_due_resync(harness.now) {
+        let name = harness.name(id).unwrap_or_default();
+        harness.passes.push((harness.millis(), name));
+    }
+}
+
+/// Settles how these parents are quoted by those above them, until those agree with those below.
+fn quote(harness: &mut EngineHarness, drafts: &[ParentDraft]) {
+    loop {
+        let mut moved = false;
         for draft in drafts {
-            let Some(name) = self.name(draft.parent) else { continue };
-            for (_, from, to) in self.engine.take_changed_answers(draft.parent) {
-                self.turns.push((name.clone(), from, to.reason));
-            }
-            let Some(wanted) = self.render(&name) else { continue };
-            if let DeliveryDecision::Send(ticket) =
-                self.engine.offer_digest(draft.parent, digest(&wanted), self.now)
-            {
-                self.called.push(self.engine.take_first_touch(draft.parent));
-                self.send(&name, ticket, wanted);
+            let policies = harness.engine.policies_of(draft.parent);
+            let quote = policies.map(|p| causes(harness, draft.parent, p)).collect::<Vec<_>>().join(" ");
+            let old = harness.quotes.insert(draft.parent, quote.clone());
+            if old.unwrap_or_default() != quote {
+                moved = true;
+                harness.engine.requote(draft.parent, hash(&quote), harness.now);
             }
         }
-        while let Some(id) = self.engine.take_due_resync(self.now) {
-            let name = self.name(id).unwrap_or_default();
-            self.passes.push((self.millis(), name));
-        }
-    }
-
-    /// Settles how these parents are quoted by those above them, until those agree with those below.
-    fn quote(&mut self, drafts: &[ParentDraft]) {
-        loop {
-            let mut moved = false;
-            for draft in drafts {
-                let policies = self.engine.policies_of(draft.parent);
-                let quote = policies.map(|p| self.causes(draft.parent, p)).collect::<Vec<_>>().join(" ");
-                let old = self.quotes.insert(draft.parent, quote.clone());
-                if old.unwrap_or_default() != quote {
-                    moved = true;
-                    self.engine.requote(draft.parent, hash(&quote), self.now);
-                }
-            }
-            if !moved {
-                return;
-            }
-        }
-    }
-
-    fn send(&mut self, name: &str, ticket: WriteTicket, wanted: Status) {
-        assert!(!self.standby, "a standby writes on {name}");
-        let object = &self.objects[name];
-        let fate = if self.fates.is_empty() { Fate::Lands } else { self.fates.remove(0) };
-        let before = object.parent.as_ref().unwrap().status.clone();
-        for (policy, entry) in &wanted {
-            self.check(name, *policy, before.get(policy), entry);
-        }
-        let (uid, generation, id) = (object.uid, object.generation, object.id);
-        let lands = self.now + self.delay;
-        let name = name.to_owned();
-        self.flights.push(Flight { lands, name, id, ticket, uid, generation, before, wanted, fate });
-    }
-
-    /// Checks the invariants that every write must satisfy.
-    fn check(&self, name: &str, policy: PolicyId, before: Option<&Entry>, entry: &Entry) {
-        if before == Some(entry) {
+        if !moved {
             return;
         }
-        if entry.reason == ParentReason::AllChildrenReady {
-            let naive = naive::answer(self, name, policy).reason;
-            let told = before.is_some_and(|b| (b.reason, b.about) == (entry.reason, entry.about));
-            let kept = told && naive::may_stay_ready(self, name, policy);
-            assert!(naive == entry.reason || kept, "{name} is told to be ready: {naive:?}");
-        }
-        // A condition that was removed is not announced again.
-        let uid = self.objects[name].uid;
-        let mut told = self.log.iter().filter(|w| w.uid == uid).filter_map(|w| w.after.get(&policy));
-        let first = !told.any(|told| told.about == entry.about);
-        let unsaid = matches!(entry.reason, ParentReason::ChildrenPending | ParentReason::Terminating);
-        assert!(!first || unsaid, "the first word about {name} is {}", entry.brief());
     }
+}
 
-    /// Delivers writes to the server and their responses to the engine.
-    fn land(&mut self) {
-        let now = self.now;
-        let landing: Vec<Flight> = self.flights.extract_if(.., |f| f.lands <= now).collect();
-        for flight in landing {
-            let outcome = self.accept(&flight);
-            self.observe(&flight.name);
-            self.engine.settle_write(flight.id, flight.ticket, outcome, now);
-        }
+fn send(harness: &mut EngineHarness, name: &str, ticket: WriteTicket, wanted: Status) {
+    assert!(!harness.standby, "a standby writes on {name}");
+    let object = &harness.objects[name];
+    let fate = harness.server.next_fate();
+    let before = object.parent.as_ref().unwrap().status.clone();
+    for (policy, entry) in &wanted {
+        check(harness, name, *policy, before.get(policy), entry);
     }
+    let (uid, generation, id) = (object.uid, object.generation, object.id);
+    let lands = harness.now + harness.server.delay;
+    let name = name.to_owned();
+    harness.server.flights.push(PendingWrite {
+        lands,
+        name,
+        id,
+        ticket,
+        uid,
+        generation,
+        before,
+        wanted,
+        fate,
+    });
+}
 
-    fn accept(&mut self, flight: &Flight) -> DeliveryOutcome {
-        let at = self.millis();
-        let object = self.objects.get_mut(&flight.name).filter(|o| o.uid == flight.uid);
-        let Some(object) = object else { return DeliveryOutcome::Gone };
-        let generation = object.generation;
-        let Some(parent) = &mut object.parent else { return DeliveryOutcome::Gone };
-        match flight.fate {
-            Fate::Retry(after) => return DeliveryOutcome::Retry(after),
-            Fate::Conflict => return DeliveryOutcome::Conflict,
-            Fate::Pruned => return DeliveryOutcome::Pruned,
-            Fate::Lands | Fate::Unheard(_) => {}
-        }
-        if generation != flight.generation || parent.status != flight.before {
-            return DeliveryOutcome::Conflict;
-        }
-        assert_ne!(parent.status, flight.wanted, "{} says so already", flight.name);
-        parent.status = flight.wanted.clone();
-        object.generation += u32::from(self.moved_by_writes);
-        let (parent, uid, life) = (flight.name.clone(), flight.uid, self.life);
-        self.log.push(Written { at, parent, uid, life, after: flight.wanted.clone() });
-        match flight.fate {
-            Fate::Unheard(after) => DeliveryOutcome::Retry(after),
-            _ => DeliveryOutcome::Written,
-        }
+/// Checks the invariants that every write must satisfy.
+fn check(
+    harness: &EngineHarness,
+    name: &str,
+    policy: PolicyId,
+    before: Option<&ParentEntry>,
+    entry: &ParentEntry,
+) {
+    if before == Some(entry) {
+        return;
+    }
+    if entry.reason == ParentReason::AllChildrenReady {
+        let naive = naive::answer(harness, name, policy).reason;
+        let told = before.is_some_and(|b| (b.reason, b.about) == (entry.reason, entry.about));
+        let kept = told && naive::may_stay_ready(harness, name, policy);
+        assert!(naive == entry.reason || kept, "{name} is told to be ready: {naive:?}");
+    }
+    // A condition that was removed is not announced again.
+    let uid = harness.objects[name].uid;
+    let mut told = harness.server.log.iter().filter(|w| w.uid == uid).filter_map(|w| w.after.get(&policy));
+    let first = !told.any(|told| told.about == entry.about);
+    let unsaid = matches!(entry.reason, ParentReason::ChildrenPending | ParentReason::Terminating);
+    assert!(!first || unsaid, "the first word about {name} is {}", entry.brief());
+}
+
+/// Delivers writes to the server and their responses to the engine.
+fn land(harness: &mut EngineHarness) {
+    let now = harness.now;
+    let landing: Vec<PendingWrite> = harness.server.take_arrived(now);
+    for flight in landing {
+        let (at, life) = (harness.millis(), harness.life);
+        let object = harness.objects.get_mut(&flight.name);
+        let outcome = harness.server.accept(&flight, object, at, life);
+        harness.observe(&flight.name);
+        harness.engine.settle_write(flight.id, flight.ticket, outcome, now);
     }
 }

@@ -6,11 +6,13 @@ use aggregator::HandledEvidence;
 use readiness::Level::{Failed, Ready};
 
 use crate::answers::well;
+use crate::ask::HarnessQueries as _;
+use crate::driver::EngineDriver as _;
+use crate::harness::{EngineHarness, POLICY};
 use crate::policy;
-use crate::world::{POLICY, World};
 
 /// Number of writes to `name` in each minute since `from`.
-fn by_minute(w: &World, name: &str, from: i64) -> Vec<usize> {
+fn by_minute(w: &EngineHarness, name: &str, from: i64) -> Vec<usize> {
     let told = w.told(name);
     let minutes = (w.millis() - from) / 60_000;
     let within = |minute: i64| {
@@ -22,8 +24,8 @@ fn by_minute(w: &World, name: &str, from: i64) -> Vec<usize> {
 
 #[test]
 fn a_parent_whose_generation_moves_with_each_write_is_written_once_a_minute() {
-    let mut w = World::with(policy());
-    w.moved_by_writes = true;
+    let mut w = EngineHarness::with(policy());
+    w.server.moved_by_writes = true;
     w.parent("db");
     w.child("web", "db", Ready);
     w.run(30 * 60_000);
@@ -35,8 +37,8 @@ fn a_parent_whose_generation_moves_with_each_write_is_written_once_a_minute() {
 
 #[test]
 fn what_others_do_is_told_at_once_even_then() {
-    let mut w = World::with(policy());
-    w.moved_by_writes = true;
+    let mut w = EngineHarness::with(policy());
+    w.server.moved_by_writes = true;
     w.parent("db");
     w.child("web", "db", Ready);
     w.run(5 * 60_000 + 10_000);
@@ -49,12 +51,12 @@ fn what_others_do_is_told_at_once_even_then() {
 
 #[test]
 fn an_echo_that_has_ended_is_forgotten() {
-    let mut w = World::with(policy());
-    w.moved_by_writes = true;
+    let mut w = EngineHarness::with(policy());
+    w.server.moved_by_writes = true;
     w.parent("db");
     w.child("web", "db", Ready);
     w.run(5 * 60_000);
-    w.moved_by_writes = false;
+    w.server.moved_by_writes = false;
     w.run(3 * 60_000);
     assert_eq!(w.says("db"), "AllChildrenReady");
     w.run(6 * 60_000);
@@ -68,14 +70,14 @@ fn an_echo_that_has_ended_is_forgotten() {
 #[test]
 fn an_operator_that_answers_each_write_with_another_mark_does_not_keep_us_busy() {
     let mut w = well();
-    w.delay = Duration::ZERO;
+    w.server.delay = Duration::ZERO;
     let from = w.millis();
-    let mut seen = w.log.len();
+    let mut seen = w.server.log.len();
     w.change_parent("db", |p| p.evidence = HandledEvidence::NotYet);
     for _ in 0..6_000 {
         w.run(100);
-        if w.log.len() > seen {
-            seen = w.log.len();
+        if w.server.log.len() > seen {
+            seen = w.server.log.len();
             w.change_parent("db", |p| {
                 p.evidence = if p.evidence == HandledEvidence::NotYet {
                     HandledEvidence::Handled
@@ -95,14 +97,14 @@ fn an_operator_that_answers_each_write_with_another_mark_does_not_keep_us_busy()
 fn a_webhook_that_alters_what_we_write_is_not_argued_with() {
     for alter_gist in [false, true] {
         let mut w = well();
-        w.delay = Duration::ZERO;
+        w.server.delay = Duration::ZERO;
         let from = w.millis();
-        let mut seen = w.log.len();
+        let mut seen = w.server.log.len();
         w.turn("web", Failed);
         for _ in 0..60_000 {
             w.run(10);
-            if w.log.len() > seen {
-                seen = w.log.len();
+            if w.server.log.len() > seen {
+                seen = w.server.log.len();
                 w.change_parent("db", |p| {
                     let entry = p.status.get_mut(&POLICY).unwrap();
                     entry.message.push_str(" (altered)");
@@ -117,13 +119,13 @@ fn a_webhook_that_alters_what_we_write_is_not_argued_with() {
 
 #[test]
 fn an_echo_below_is_none_above() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.parent("top");
     w.parent("mid");
     w.change("mid", |mid| mid.owners = vec![(POLICY, 0, "top".to_owned())]);
     w.child("leaf", "mid", Ready);
     w.run(20_000);
-    w.moved_by_writes = true;
+    w.server.moved_by_writes = true;
     w.turn("leaf", Failed);
     w.run(20 * 60_000);
     for name in ["top", "mid"] {

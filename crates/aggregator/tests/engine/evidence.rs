@@ -4,14 +4,16 @@ use aggregator::HandledEvidence;
 use readiness::Level::{Ready, Unknown};
 
 use crate::answers::well;
+use crate::ask::HarnessQueries as _;
+use crate::driver::EngineDriver as _;
+use crate::harness::EngineHarness;
 use crate::policy;
-use crate::world::World;
 
 const MINUTE: u64 = 60_000;
 
 /// A parent with a ready child, whose operator leaves no marks.
-fn silent() -> World {
-    let mut w = World::with(policy());
+fn silent() -> EngineHarness {
+    let mut w = EngineHarness::with(policy());
     w.child("web", "db", Ready);
     w.run(60_000);
     w.parent_so("db", |p| p.evidence = HandledEvidence::Silent);
@@ -226,7 +228,7 @@ fn a_new_generation_starts_over() {
 
 #[test]
 fn a_new_generation_that_a_restart_interrupts_settles_from_then_on() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.child("web", "db", Unknown);
     w.parent_so("db", |p| p.evidence = HandledEvidence::Silent);
     w.run(60 * MINUTE);
@@ -245,7 +247,7 @@ fn a_new_generation_that_a_restart_interrupts_settles_from_then_on() {
 
 #[test]
 fn a_limit_is_not_passed_by_a_restart() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.child("web", "db", Unknown);
     w.parent("db");
     w.run(60 * MINUTE);

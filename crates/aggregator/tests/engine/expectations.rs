@@ -3,12 +3,14 @@
 use aggregator::{ChildGroup, EnginePolicy, GroupRole, Quorum};
 use readiness::Level::{self, Failed, Progressing, Ready, Suspended};
 
-use crate::world::{CHILDREN, POLICY, World};
+use crate::ask::HarnessQueries as _;
+use crate::driver::EngineDriver as _;
+use crate::harness::{CHILDREN, EngineHarness, POLICY};
 use crate::{group, groups, policy};
 
 /// Returns the settled answer of a parent under `policy` with children at these levels.
 fn said(policy: EnginePolicy, children: &[Level]) -> String {
-    let mut w = World::with(policy);
+    let mut w = EngineHarness::with(policy);
     w.parent("db");
     for (at, level) in children.iter().enumerate() {
         w.child(&format!("web-{at}"), "db", *level);
@@ -65,10 +67,10 @@ fn minima_whose_sum_is_beyond_any_number_of_children_are_still_missing() {
 #[test]
 fn a_minimum_that_is_computed_from_the_parent_replaces_that_of_its_group_alone() {
     let extras = ChildGroup { min: 0, ..group(aggregator::KindId(2)) };
-    let mut w = World::with(groups(vec![group(CHILDREN), extras]));
+    let mut w = EngineHarness::with(groups(vec![group(CHILDREN), extras]));
     w.parent_so("db", |db| db.counts = vec![(1, 2)]);
     w.child("web", "db", Ready);
-    let extra = |w: &mut World, name: &str| {
+    let extra = |w: &mut EngineHarness, name: &str| {
         w.create(name, aggregator::KindId(2), Ready, |extra| {
             extra.owners = vec![(POLICY, 1, "db".to_owned())];
         });
@@ -84,7 +86,7 @@ fn a_minimum_that_is_computed_from_the_parent_replaces_that_of_its_group_alone()
 
 #[test]
 fn what_is_missing_for_longer_than_its_limit_is_stalled() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.parent("db");
     w.run(9 * 60_000);
     assert_eq!(w.says("db"), "ChildrenMissing");
@@ -99,8 +101,10 @@ fn what_is_missing_for_longer_than_its_limit_is_stalled() {
 
 #[test]
 fn expected_names_must_be_there_and_be_in_their_group() {
-    let mut w =
-        World::with(EnginePolicy { expects_names: true, ..one(ChildGroup { min: 0, ..group(CHILDREN) }) });
+    let mut w = EngineHarness::with(EnginePolicy {
+        expects_names: true,
+        ..one(ChildGroup { min: 0, ..group(CHILDREN) })
+    });
     w.parent_so("db", |p| {
         p.expects = ["web", "api"].map(|name| (POLICY, 0, name.to_owned())).to_vec();
     });
@@ -155,7 +159,7 @@ fn suspended_ones_do_not_count_towards_a_quorum() {
 #[test]
 fn optional_children_are_tallied_and_never_turn_their_parent() {
     let beside = ChildGroup { role: GroupRole::Optional, min: 0, ..group(aggregator::KindId(2)) };
-    let mut w = World::with(groups(vec![group(CHILDREN), beside]));
+    let mut w = EngineHarness::with(groups(vec![group(CHILDREN), beside]));
     w.parent("db");
     w.child("web", "db", Ready);
     w.create("extra", aggregator::KindId(2), Failed, |extra| {
@@ -171,7 +175,7 @@ fn optional_children_are_tallied_and_never_turn_their_parent() {
 /// Two groups: one with a quorum and these children, one without and those.
 fn beside(quorum: Quorum, some: &[Level], others: &[Level]) -> String {
     let first = ChildGroup { quorum, min: 0, ..group(CHILDREN) };
-    let mut w = World::with(groups(vec![first, ChildGroup { min: 0, ..group(CHILDREN) }]));
+    let mut w = EngineHarness::with(groups(vec![first, ChildGroup { min: 0, ..group(CHILDREN) }]));
     w.parent("db");
     for (at, children) in [(0, some), (1, others)] {
         for (n, level) in children.iter().enumerate() {

@@ -7,18 +7,19 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use readiness::rollup::ParentReason;
 
+use crate::driver::EngineDriver as _;
+use crate::harness::EngineHarness;
 use crate::naive;
-use crate::steps::{LEVELS, Step, step, take, world};
-use crate::world::World;
+use crate::steps::{HistoryStep, LEVELS, harness, step, take};
 
 /// Checks that hold at every moment.
-fn check_always(w: &World) {
+fn check_always(w: &EngineHarness) {
     assert_eq!(w.engine.reader().find_miscounted(), None);
     assert!(w.engine.reader().are_unready_children_consistent());
 }
 
 /// Checks that hold once nothing has happened for longer than any limit.
-fn check_quiet(w: &World) {
+fn check_quiet(w: &EngineHarness) {
     for (name, object) in &w.objects {
         let Some(of) = &object.parent else { continue };
         for policy in &of.policies {
@@ -47,9 +48,9 @@ fn check_quiet(w: &World) {
 }
 
 /// Within one generation and one process, no window of the cap contains more than the leading write and one more.
-fn check_pace(w: &World) {
+fn check_pace(w: &EngineHarness) {
     let mut times = BTreeMap::<_, Vec<i64>>::new();
-    for written in &w.log {
+    for written in &w.server.log {
         let about: Vec<u32> = written.after.values().map(|e| e.about).collect();
         times.entry((written.uid, written.life, about)).or_default().push(written.at);
     }
@@ -58,8 +59,8 @@ fn check_pace(w: &World) {
     }
 }
 
-fn play(steps: &[Step]) -> World {
-    let mut w = world();
+fn play(steps: &[HistoryStep]) -> EngineHarness {
+    let mut w = harness();
     for step in steps {
         take(&mut w, step);
         check_always(&w);
@@ -98,15 +99,15 @@ proptest! {
     #[test]
     fn a_restart_at_rest_writes_nothing_whatever_happened(steps in proptest::collection::vec(step(), 1..40)) {
         let mut w = play(&steps);
-        let before = w.log.len();
+        let before = w.server.log.len();
         for late in 0..3 {
             // One kind is listed later than the others.
             let stands = w.kinds.insert(KindId(late), KindState::Listing).unwrap();
-            take(&mut w, &Step::Restart(steps.len() % 2 == 0));
+            take(&mut w, &HistoryStep::Restart(steps.len() % 2 == 0));
             w.run(5_000);
             w.kind(KindId(late), stands);
             w.run(25 * 60_000);
         }
-        prop_assert_eq!(w.log.len(), before, "{:?}", &w.log[before..]);
+        prop_assert_eq!(w.server.log.len(), before, "{:?}", &w.server.log[before..]);
     }
 }

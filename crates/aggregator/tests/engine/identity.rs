@@ -6,9 +6,11 @@ use aggregator::{EnginePolicy, HandledEvidence};
 use readiness::Level::{Failed, Progressing, Ready};
 
 use crate::answers::well;
+use crate::ask::HarnessQueries as _;
+use crate::driver::EngineDriver as _;
+use crate::harness::EngineHarness;
 use crate::policy;
-use crate::server::Fate;
-use crate::world::World;
+use crate::server::WriteFate;
 
 #[test]
 fn a_parent_that_was_recreated_hears_the_first_word_again() {
@@ -22,22 +24,24 @@ fn a_parent_that_was_recreated_hears_the_first_word_again() {
 
 #[test]
 fn a_write_meant_for_the_old_one_does_not_land_on_the_new_one() {
-    for fate in [Fate::Lands, Fate::Conflict, Fate::Retry(Duration::from_secs(9)), Fate::Pruned] {
+    for fate in
+        [WriteFate::Lands, WriteFate::Conflict, WriteFate::Retry(Duration::from_secs(9)), WriteFate::Pruned]
+    {
         let mut w = well();
-        w.delay = Duration::from_secs(1);
+        w.server.delay = Duration::from_secs(1);
         w.turn("web", Failed);
         w.run(10);
-        assert_eq!(w.flights.len(), 1);
-        w.flights[0].fate = fate;
+        assert_eq!(w.server.flights.len(), 1);
+        w.server.flights[0].fate = fate;
         w.remove("db");
         w.parent("db");
         w.turn("web", Ready);
-        w.delay = Duration::from_millis(1_500);
+        w.server.delay = Duration::from_millis(1_500);
         w.run(500);
-        assert_eq!(w.flights.len(), 2, "the new one is told something while that is on its way");
+        assert_eq!(w.server.flights.len(), 2, "the new one is told something while that is on its way");
         let before = w.told("db").len();
         w.run(700);
-        assert_eq!(w.flights.len(), 1, "{fate:?}: and not twice, whatever became of the old write");
+        assert_eq!(w.server.flights.len(), 1, "{fate:?}: and not twice, whatever became of the old write");
         w.run(20_000);
         assert_eq!(w.words("db")[before..], ["ChildrenPending", "AllChildrenReady"], "{fate:?}");
         assert!(w.engine.evaluation_states().all(|state| !state.pruned));
@@ -46,19 +50,19 @@ fn a_write_meant_for_the_old_one_does_not_land_on_the_new_one() {
 
 #[test]
 fn what_became_of_a_write_to_the_old_one_is_nothing_to_the_new_one_whichever_is_heard_first() {
-    for fate in [Fate::Conflict, Fate::Retry(Duration::from_secs(9)), Fate::Pruned] {
+    for fate in [WriteFate::Conflict, WriteFate::Retry(Duration::from_secs(9)), WriteFate::Pruned] {
         let mut w = well();
-        w.delay = Duration::from_secs(5);
+        w.server.delay = Duration::from_secs(5);
         w.turn("web", Failed);
         w.run(10);
-        w.flights[0].fate = fate;
+        w.server.flights[0].fate = fate;
         w.remove("db");
         w.parent("db");
         w.turn("web", Ready);
-        w.delay = Duration::from_millis(5);
+        w.server.delay = Duration::from_millis(5);
         let before = w.told("db").len();
         w.run(4_000);
-        assert_eq!(w.flights.len(), 1, "that write is still on its way");
+        assert_eq!(w.server.flights.len(), 1, "that write is still on its way");
         assert_eq!(
             w.words("db")[before..],
             ["ChildrenPending", "AllChildrenReady"],
@@ -77,7 +81,7 @@ fn what_became_of_a_write_to_the_old_one_is_nothing_to_the_new_one_whichever_is_
 
 #[test]
 fn what_was_known_of_the_old_one_is_not_held_against_the_new_one() {
-    let mut w = World::with(EnginePolicy { deadline: Some(Duration::from_mins(3)), ..policy() });
+    let mut w = EngineHarness::with(EnginePolicy { deadline: Some(Duration::from_mins(3)), ..policy() });
     w.parent_so("db", |p| p.evidence = HandledEvidence::NotYet);
     w.child("web", "db", Progressing);
     w.run(11 * 60_000);
@@ -119,13 +123,13 @@ fn a_child_that_was_recreated_is_counted_once_as_it_is_now() {
     w.child("web", "db", Ready);
     w.run(20_000);
     assert_eq!(w.says("db"), "AllChildrenReady");
-    assert_eq!(w.engine.group_tally(w.id("db"), crate::world::POLICY, 0).total_count(), 1);
+    assert_eq!(w.engine.group_tally(w.id("db"), crate::harness::POLICY, 0).total_count(), 1);
 }
 
 #[test]
 fn a_verdict_that_was_to_change_does_not_change_the_successor() {
     let mut w = well();
-    w.change("web", |web| web.then = Some((w_at(60_000), crate::world::weight(Failed))));
+    w.change("web", |web| web.then = Some((w_at(60_000), crate::harness::weight(Failed))));
     w.remove("web");
     w.child("web", "db", Ready);
     w.run(5 * 60_000);
@@ -133,7 +137,7 @@ fn a_verdict_that_was_to_change_does_not_change_the_successor() {
 }
 
 fn w_at(millis: u64) -> readiness::Time {
-    crate::world::START + Duration::from_millis(millis)
+    crate::harness::START + Duration::from_millis(millis)
 }
 
 #[test]

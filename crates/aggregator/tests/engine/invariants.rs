@@ -6,12 +6,14 @@ use aggregator::{HandledEvidence, KindId, KindState, PolicyId};
 use readiness::Level::{Failed, Missing, Progressing, Ready, Stuck, Suspended, Terminating, Unknown};
 
 use crate::answers::well;
-use crate::server::Fate;
-use crate::world::{CHILDREN, POLICY, World};
+use crate::ask::HarnessQueries as _;
+use crate::driver::EngineDriver as _;
+use crate::harness::{CHILDREN, EngineHarness, POLICY};
+use crate::server::WriteFate;
 use crate::{group, groups, policy};
 
 /// Checks that `db` is never reported ready after this.
-fn never_ready(what: &str, mut w: World) {
+fn never_ready(what: &str, mut w: EngineHarness) {
     w.run(30 * 60_000);
     assert!(!w.words("db").contains(&"AllChildrenReady".to_owned()), "{what}: {:?}", w.told("db"));
 }
@@ -19,7 +21,7 @@ fn never_ready(what: &str, mut w: World) {
 #[test]
 fn no_false_ready() {
     let with = |evidence, levels: &[readiness::Level]| {
-        let mut w = World::with(policy());
+        let mut w = EngineHarness::with(policy());
         w.parent_so("db", |p| p.evidence = evidence);
         for (at, level) in levels.iter().enumerate() {
             w.child(&format!("web-{at}"), "db", *level);
@@ -47,37 +49,37 @@ fn no_false_ready() {
 
 #[test]
 fn only_our_own_entries() {
-    let mut w = World::empty();
+    let mut w = EngineHarness::empty();
     w.policy(POLICY, policy());
     w.policy(PolicyId(2), groups(vec![group(KindId(2))]));
     w.sync();
     w.parent_so("db", |p| p.policies.push(PolicyId(2)));
     w.child("web", "db", Ready);
     w.run(20_000);
-    let held = |w: &World| w.objects["db"].parent.as_ref().unwrap().status[&PolicyId(2)].clone();
+    let held = |w: &EngineHarness| w.objects["db"].parent.as_ref().unwrap().status[&PolicyId(2)].clone();
     let before = held(&w);
     for level in [Failed, Ready, Progressing, Ready] {
         w.turn("web", level);
         w.run(20_000);
         assert_eq!(held(&w), before, "what is said for another policy is not touched");
     }
-    let touched = w.log.iter().filter(|written| written.parent != "db");
+    let touched = w.server.log.iter().filter(|written| written.parent != "db");
     assert_eq!(touched.count(), 0, "nor is what is no parent");
 }
 
 #[test]
 fn identity_is_the_uid() {
     let mut w = well();
-    w.delay = Duration::from_secs(2);
+    w.server.delay = Duration::from_secs(2);
     w.turn("web", Failed);
     w.run(1_000);
     w.remove("db");
     w.remove("web");
     w.parent_so("db", |p| p.evidence = HandledEvidence::Silent);
     w.child("web", "db", Ready);
-    let (uid, before) = (w.objects["db"].uid, w.log.len());
+    let (uid, before) = (w.objects["db"].uid, w.server.log.len());
     w.run(60_000);
-    let news = &w.log[before..];
+    let news = &w.server.log[before..];
     assert!(news.iter().all(|written| written.uid == uid));
     assert_eq!(w.words("db")[before..], ["ChildrenPending", "ChildrenSettling", "AllChildrenReady"]);
     assert!(news[1].at - news[0].at >= 3_000, "what its predecessor was told is no evidence");
@@ -85,7 +87,7 @@ fn identity_is_the_uid() {
 
 #[test]
 fn the_pass_costs_what_is_not_ready() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     for at in 0..200 {
         w.parent(&format!("db-{at}"));
         w.child(&format!("web-{at}"), &format!("db-{at}"), Ready);
@@ -123,15 +125,19 @@ fn blindness_is_not_readiness() {
 #[test]
 fn bounded() {
     let mut w = well();
-    w.fates = vec![Fate::Retry(Duration::ZERO); 1_000];
+    w.server.fates = vec![WriteFate::Retry(Duration::ZERO); 1_000];
     w.turn("web", Failed);
     w.run(60_000);
-    assert!(w.fates.len() > 900, "a server that refuses at once is not asked at once: {}", w.fates.len());
+    assert!(
+        w.server.fates.len() > 900,
+        "a server that refuses at once is not asked at once: {}",
+        w.server.fates.len()
+    );
     let mut w = well();
     for round in 0..10_000 {
         w.turn("web", [Failed, Progressing][round % 2]);
     }
     w.run(0);
-    assert_eq!(w.flights.len(), 1, "one write at a time to one parent");
+    assert_eq!(w.server.flights.len(), 1, "one write at a time to one parent");
     assert_eq!(w.engine.counted_children().count(), 1);
 }

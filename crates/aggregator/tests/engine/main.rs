@@ -10,11 +10,13 @@ mod answers;
 mod ask;
 mod beside;
 mod blindness;
+mod conditions;
 mod deadlines;
 mod driver;
 mod echo;
 mod evidence;
 mod expectations;
+mod harness;
 mod histories;
 mod identity;
 mod invariants;
@@ -29,6 +31,7 @@ mod predecessors;
 mod queries;
 mod refusal;
 mod remembered;
+mod render;
 mod rest;
 mod rules;
 mod server;
@@ -41,14 +44,13 @@ mod timing;
 mod turns;
 mod unjudged;
 mod waiting;
-mod world;
 
 use std::time::Duration;
 
 use aggregator::{ChildGroup, EnginePolicy, GroupRole, KindId, Quorum};
 use timer::DebounceConfig;
 
-use crate::world::{CHILDREN, PARENTS};
+use crate::harness::{CHILDREN, PARENTS};
 
 /// A group with at least one child, all of which must be ready.
 fn group(kind: KindId) -> ChildGroup {

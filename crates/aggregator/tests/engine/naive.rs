@@ -6,29 +6,29 @@ use aggregator::{EnginePolicy, GroupRole, HandledEvidence, KindState, PolicyId, 
 use readiness::Level::{Failed, Missing, Progressing, Ready, Stuck, Suspended, Terminating, Unknown};
 use readiness::rollup::{ChildWeight, ConditionStatus, ParentReason};
 
-use crate::object::{Object, Parent};
-use crate::world::World;
+use crate::harness::EngineHarness;
+use crate::object::{ParentState, StoredObject};
 
 /// Expected reason and counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Naive {
+pub(crate) struct NaiveAnswer {
     pub(crate) reason: ParentReason,
     pub(crate) stalled: bool,
     pub(crate) total: usize,
     pub(crate) ready: usize,
 }
 
-impl Naive {
-    fn bare(reason: ParentReason) -> Naive {
-        Naive { reason, stalled: false, total: 0, ready: 0 }
+impl NaiveAnswer {
+    fn bare(reason: ParentReason) -> NaiveAnswer {
+        NaiveAnswer { reason, stalled: false, total: 0, ready: 0 }
     }
 }
 
 /// Returns the parents for which `child` counts, with policy and group; each once, however many links lead there.
-fn owners(world: &World, child: &Object) -> BTreeSet<(PolicyId, u8, String)> {
+fn owners(harness: &EngineHarness, child: &StoredObject) -> BTreeSet<(PolicyId, u8, String)> {
     let mut owners: BTreeSet<_> = child.owners.iter().cloned().collect();
     for (policy, group, selector) in &child.labels {
-        for (name, object) in &world.objects {
+        for (name, object) in &harness.objects {
             let selects = object.parent.as_ref().is_some_and(|p| p.selects.contains(&(*policy, *selector)));
             if selects {
                 owners.insert((*policy, *group, name.clone()));
@@ -43,12 +43,12 @@ fn owners(world: &World, child: &Object) -> BTreeSet<(PolicyId, u8, String)> {
 }
 
 /// Returns `name` and all its ancestors.
-fn above(world: &World, name: &str) -> BTreeSet<String> {
+fn above(harness: &EngineHarness, name: &str) -> BTreeSet<String> {
     let mut seen = BTreeSet::from([name.to_owned()]);
     loop {
-        let objects = seen.iter().filter_map(|name| world.objects.get(name));
+        let objects = seen.iter().filter_map(|name| harness.objects.get(name));
         let more: BTreeSet<String> =
-            objects.flat_map(|object| owners(world, object)).map(|(_, _, owner)| owner).collect();
+            objects.flat_map(|object| owners(harness, object)).map(|(_, _, owner)| owner).collect();
         let before = seen.len();
         seen.extend(more);
         if seen.len() == before {
@@ -59,38 +59,38 @@ fn above(world: &World, name: &str) -> BTreeSet<String> {
 
 /// Returns the counted children of `parent` in one group of a policy.
 pub(crate) fn children(
-    world: &World,
+    harness: &EngineHarness,
     parent: &str,
     policy: PolicyId,
     group: u8,
 ) -> Vec<(String, ChildWeight)> {
-    let beyond = above(world, parent);
-    let counts = |child: &Object| owners(world, child).contains(&(policy, group, parent.to_owned()));
-    let children = world.objects.iter().filter(|(name, child)| counts(child) && !beyond.contains(*name));
-    children.map(|(name, child)| (name.clone(), weight(world, name, child))).collect()
+    let beyond = above(harness, parent);
+    let counts = |child: &StoredObject| owners(harness, child).contains(&(policy, group, parent.to_owned()));
+    let children = harness.objects.iter().filter(|(name, child)| counts(child) && !beyond.contains(*name));
+    children.map(|(name, child)| (name.clone(), weight(harness, name, child))).collect()
 }
 
 /// Returns the weight of a parent by its worst answer, unless it is being deleted.
-fn weight(world: &World, name: &str, object: &Object) -> ChildWeight {
+fn weight(harness: &EngineHarness, name: &str, object: &StoredObject) -> ChildWeight {
     let own = object.weights[0];
     let Some(parent) = &object.parent else { return own };
     if parent.deleting && matches!(own.level(), Stuck | Terminating) {
         return own;
     }
-    let answers = parent.policies.iter().map(|policy| answer(world, name, *policy));
+    let answers = parent.policies.iter().map(|policy| answer(harness, name, *policy));
     answers.map(|a| ChildWeight::of(a.reason.child_level()).with_terminal(a.stalled)).min().unwrap_or(own)
 }
 
 /// Returns the expected answer of `policy` about `parent` once nothing has happened for longer than any limit.
-pub(crate) fn answer(world: &World, name: &str, id: PolicyId) -> Naive {
-    let parent = world.objects[name].parent.as_ref().unwrap();
-    let policy = &world.policies[&id];
+pub(crate) fn answer(harness: &EngineHarness, name: &str, id: PolicyId) -> NaiveAnswer {
+    let parent = harness.objects[name].parent.as_ref().unwrap();
+    let policy = &harness.policies[&id];
     let groups: Vec<Vec<(String, ChildWeight)>> =
-        policy.indexed_groups().map(|(group, _)| children(world, name, id, group)).collect();
+        policy.indexed_groups().map(|(group, _)| children(harness, name, id, group)).collect();
     let critical = |at: &usize| policy.groups[*at].role == GroupRole::Critical;
     let all = groups.iter().enumerate().filter(|(at, _)| critical(at)).flat_map(|(_, g)| g);
     let (total, ready) = all.fold((0, 0), |(t, r), (_, w)| (t + 1, r + usize::from(w.level() == Ready)));
-    let say = |reason| Naive { reason, stalled: false, total, ready };
+    let say = |reason| NaiveAnswer { reason, stalled: false, total, ready };
     if parent.deleting {
         return say(ParentReason::Terminating);
     }
@@ -98,32 +98,32 @@ pub(crate) fn answer(world: &World, name: &str, id: PolicyId) -> Naive {
         return say(ParentReason::TemplateFailed);
     }
     if parent.evidence == HandledEvidence::NotYet {
-        return Naive { stalled: true, ..Naive::bare(ParentReason::OperatorSilent) };
+        return NaiveAnswer { stalled: true, ..NaiveAnswer::bare(ParentReason::OperatorSilent) };
     }
     let (reason, stalled) = of_children(parent, policy, id, &groups);
-    let blind = policy.kinds.iter().map(|kind| world.kinds[kind]);
+    let blind = policy.kinds.iter().map(|kind| harness.kinds[kind]);
     let blind = blind.filter(|s| matches!(s, KindState::Forbidden | KindState::Stale)).min();
     match blind {
         Some(state)
             if reason.condition_status() != ConditionStatus::False
                 || matches!(reason, ParentReason::ChildrenMissing | ParentReason::ChildrenSuspended) =>
         {
-            say(if state == KindState::Stale && !forbidden(world, policy) {
+            say(if state == KindState::Stale && !forbidden(harness, policy) {
                 ParentReason::WatchStale
             } else {
                 ParentReason::KindNotVisible
             })
         }
-        _ => Naive { stalled, ..say(reason) },
+        _ => NaiveAnswer { stalled, ..say(reason) },
     }
 }
 
 /// Returns `true` if a condition that already says True may go on to: under a tolerant policy where whatever is not ready is
 /// steady, with grace where nothing failed.
-pub(crate) fn may_stay_ready(world: &World, name: &str, id: PolicyId) -> bool {
-    let policy = &world.policies[&id];
+pub(crate) fn may_stay_ready(harness: &EngineHarness, name: &str, id: PolicyId) -> bool {
+    let policy = &harness.policies[&id];
     let groups = policy.indexed_groups().filter(|(_, group)| group.role == GroupRole::Critical);
-    let children: Vec<_> = groups.flat_map(|(at, _)| children(world, name, id, at)).collect();
+    let children: Vec<_> = groups.flat_map(|(at, _)| children(harness, name, id, at)).collect();
     let steady = |(_, w): &(String, ChildWeight)| {
         w.level() == Ready || w.steadiness() != readiness::Steadiness::Unsteady
     };
@@ -132,12 +132,12 @@ pub(crate) fn may_stay_ready(world: &World, name: &str, id: PolicyId) -> bool {
     tolerated || (!policy.grace.is_zero() && !failed)
 }
 
-fn forbidden(world: &World, policy: &EnginePolicy) -> bool {
-    policy.kinds.iter().any(|kind| world.kinds[kind] == KindState::Forbidden)
+fn forbidden(harness: &EngineHarness, policy: &EnginePolicy) -> bool {
+    policy.kinds.iter().any(|kind| harness.kinds[kind] == KindState::Forbidden)
 }
 
 fn of_children(
-    parent: &Parent,
+    parent: &ParentState,
     policy: &EnginePolicy,
     id: PolicyId,
     groups: &[Vec<(String, ChildWeight)>],

@@ -7,12 +7,12 @@ use aggregator::{
 use readiness::Time;
 use readiness::rollup::ChildWeight;
 
-use crate::server::{Status, digest};
-use crate::world::hash;
+use crate::conditions::hash;
+use crate::conditions::{Status, digest};
 
 /// An object as the API server stores it.
 #[derive(Clone, Debug)]
-pub(crate) struct Object {
+pub(crate) struct StoredObject {
     pub(crate) id: ObjectId,
     pub(crate) uid: u32,
     pub(crate) kind: KindId,
@@ -29,13 +29,13 @@ pub(crate) struct Object {
     pub(crate) remembered: bool,
     /// Weight of the object from that time on.
     pub(crate) then: Option<(Time, ChildWeight)>,
-    pub(crate) parent: Option<Parent>,
+    pub(crate) parent: Option<ParentState>,
 }
 
 /// State of an object that is a parent.
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "facts of an object, none of which rules another one out")]
-pub(crate) struct Parent {
+pub(crate) struct ParentState {
     pub(crate) policies: Vec<PolicyId>,
     pub(crate) evidence: HandledEvidence,
     pub(crate) deleting: bool,
@@ -52,7 +52,7 @@ pub(crate) struct Parent {
     pub(crate) status: Status,
 }
 
-impl Parent {
+impl ParentState {
     fn extras(&self, policy: PolicyId) -> AnswerExtras {
         let expects = self.expects.iter().filter(|(p, _, _)| *p == policy);
         AnswerExtras {
@@ -63,7 +63,7 @@ impl Parent {
         }
     }
 
-    pub(crate) fn view(&self, object: &Object) -> ParentView {
+    pub(crate) fn view(&self, object: &StoredObject) -> ParentView {
         let generation = u64::from(object.generation);
         let answer = |policy: &PolicyId| {
             let told = self.status.get(policy);

@@ -6,23 +6,26 @@ use aggregator::DeliveryOutcome;
 use readiness::Level::{Failed, Progressing, Ready};
 
 use crate::answers::well;
-use crate::server::{Flight, Status};
-use crate::world::{POLICY, World};
+use crate::ask::HarnessQueries as _;
+use crate::conditions::Status;
+use crate::driver::EngineDriver as _;
+use crate::harness::{EngineHarness, POLICY};
+use crate::server::PendingWrite;
 
 const LOST: DeliveryOutcome = DeliveryOutcome::Retry(Duration::ZERO);
 
 /// A parent that is ready, whose writes stay on their way until they are answered by hand.
-fn by_hand() -> World {
+fn by_hand() -> EngineHarness {
     let mut w = well();
     w.run(60_000);
-    w.delay = Duration::from_hours(100);
+    w.server.delay = Duration::from_hours(100);
     w
 }
 
 /// Waits for the next write and takes it off its way.
-fn next_write(w: &mut World) -> Flight {
+fn next_write(w: &mut EngineHarness) -> PendingWrite {
     for _ in 0..2_000 {
-        if let Some(flight) = w.flights.pop() {
+        if let Some(flight) = w.server.flights.pop() {
             return flight;
         }
         w.run(100);
@@ -31,7 +34,7 @@ fn next_write(w: &mut World) -> Flight {
 }
 
 /// Answers a write; `found` is what the parent is seen to say before that.
-fn answer(w: &mut World, flight: &Flight, found: Option<Status>, outcome: DeliveryOutcome) {
+fn answer(w: &mut EngineHarness, flight: &PendingWrite, found: Option<Status>, outcome: DeliveryOutcome) {
     if let Some(found) = found {
         w.change_parent("db", |p| p.status = found);
     }
@@ -39,7 +42,7 @@ fn answer(w: &mut World, flight: &Flight, found: Option<Status>, outcome: Delive
 }
 
 /// The status that a write wanted, with another message or another `Stalled`.
-fn altered(flight: &Flight, message_alone: bool) -> Status {
+fn altered(flight: &PendingWrite, message_alone: bool) -> Status {
     let mut status = flight.wanted.clone();
     let entry = status.get_mut(&POLICY).unwrap();
     entry.message.push_str(" (altered)");
@@ -98,10 +101,10 @@ fn a_write_that_arrived_and_was_not_answered_is_overwritten_like_any_other() {
 #[test]
 fn other_conditions_than_those_that_were_dropped_are_tried_once_in_ten_minutes() {
     let mut w = well();
-    w.fates = vec![crate::server::Fate::Pruned];
+    w.server.fates = vec![crate::server::WriteFate::Pruned];
     w.turn("web", Failed);
     w.run(9 * 60_000);
-    assert_eq!((w.says("db"), w.fates.len()), ("AllChildrenReady".to_owned(), 0));
+    assert_eq!((w.says("db"), w.server.fates.len()), ("AllChildrenReady".to_owned(), 0));
     w.turn("web", Progressing);
     w.run(30_000);
     assert_eq!(w.says("db"), "AllChildrenReady");
@@ -116,10 +119,10 @@ fn conflicts_in_a_row_are_answered_at_once_and_then_after_a_delay_that_doubles()
     let mut delays = Vec::new();
     for _ in 0..18 {
         let since = w.now;
-        while w.flights.is_empty() {
+        while w.server.flights.is_empty() {
             w.run(1);
         }
-        let flight = w.flights.pop().unwrap();
+        let flight = w.server.flights.pop().unwrap();
         delays.push((w.now - since).as_millis());
         answer(&mut w, &flight, None, DeliveryOutcome::Conflict);
     }
@@ -142,11 +145,11 @@ fn an_outcome_of_another_write_means_nothing() {
     // The answer to the first one, heard of again: the second one is still awaited.
     answer(&mut w, &first, None, LOST);
     w.run(60_000);
-    assert!(w.flights.is_empty());
+    assert!(w.server.flights.is_empty());
     assert!(!w.engine.is_write_failing(w.id("db")));
     answer(&mut w, &second, Some(second.wanted.clone()), DeliveryOutcome::Written);
     w.run(60_000);
-    assert!(w.flights.is_empty());
+    assert!(w.server.flights.is_empty());
 }
 
 #[test]

@@ -5,9 +5,11 @@ use std::time::Duration;
 use readiness::Level::{Failed, Progressing, Ready, Stuck, Unknown};
 
 use crate::answers::well;
+use crate::ask::HarnessQueries as _;
+use crate::driver::EngineDriver as _;
+use crate::harness::{EngineHarness, POLICY, START};
 use crate::policy;
-use crate::server::Fate;
-use crate::world::{POLICY, START, World};
+use crate::server::WriteFate;
 
 /// Largest number of writes in any window of this many milliseconds.
 fn densest(writes: &[(i64, String)], window: i64) -> usize {
@@ -34,7 +36,7 @@ fn a_chatty_child_cannot_starve_its_parent() {
 #[test]
 fn what_follows_the_first_edge_is_told_once_it_is_quiet() {
     let mut w = well();
-    w.delay = Duration::ZERO;
+    w.server.delay = Duration::ZERO;
     w.turn("web", Failed);
     w.run(200);
     let before = w.told("db").len();
@@ -52,7 +54,7 @@ fn what_follows_the_first_edge_is_told_once_it_is_quiet() {
 fn what_has_failed_or_is_stuck_is_told_at_once_amid_whatever_chatter() {
     for (level, reason) in [(Failed, "ChildrenFailed"), (Stuck, "ChildrenStuck!")] {
         let mut w = well();
-        w.delay = Duration::ZERO;
+        w.server.delay = Duration::ZERO;
         w.child("job", "db", Progressing);
         w.run(5_000);
         for level in [Unknown, Progressing, Unknown] {
@@ -74,7 +76,7 @@ fn what_has_failed_or_is_stuck_is_told_at_once_amid_whatever_chatter() {
 
 #[test]
 fn many_chatty_children_below_many_parents_of_one_do_not_add_up() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.parent("top");
     for at in 0..20 {
         let (mid, leaf) = (format!("mid-{at}"), format!("leaf-{at}"));
@@ -98,8 +100,8 @@ fn many_chatty_children_below_many_parents_of_one_do_not_add_up() {
 }
 
 /// Four levels of parents over one leaf.
-fn tower() -> World {
-    let mut w = World::with(policy());
+fn tower() -> EngineHarness {
+    let mut w = EngineHarness::with(policy());
     for (level, above) in
         [("one", None), ("two", Some("one")), ("three", Some("two")), ("four", Some("three"))]
     {
@@ -115,11 +117,11 @@ fn tower() -> World {
 #[test]
 fn a_cascade_of_four_levels_costs_one_debounce() {
     let mut w = tower();
-    w.delay = Duration::ZERO;
+    w.server.delay = Duration::ZERO;
     w.turn("leaf", Failed);
     let at = w.millis();
     w.run(0);
-    let told = |w: &World, level| w.told(level).last().unwrap().clone();
+    let told = |w: &EngineHarness, level| w.told(level).last().unwrap().clone();
     for level in ["one", "two", "three", "four"] {
         assert_eq!(told(&w, level), (at, "ChildrenFailed".to_owned()), "the first edge");
     }
@@ -158,11 +160,11 @@ fn the_top_does_not_turn_ready_while_something_below_is_known_to_be_ill() {
 #[test]
 fn a_flicker_inside_one_turn_is_never_written() {
     let mut w = tower();
-    let before = w.log.len();
+    let before = w.server.log.len();
     w.turn("leaf", Failed);
     w.turn("leaf", Ready);
     w.run(5_000);
-    assert_eq!(w.log.len(), before);
+    assert_eq!(w.server.log.len(), before);
 }
 
 #[test]
@@ -194,15 +196,15 @@ fn words_climb_all_the_way() {
 
 #[test]
 fn words_climb_through_a_parent_that_is_not_written() {
-    let mut w = World::empty();
+    let mut w = EngineHarness::empty();
     w.policy(POLICY, policy());
     w.policy(aggregator::PolicyId(2), aggregator::EnginePolicy { shadow: true, ..policy() });
     w.sync();
     w.parent("top");
     w.parent_so("mid", |mid| mid.policies = vec![aggregator::PolicyId(2)]);
     w.change("mid", |mid| mid.owners = vec![(POLICY, 0, "top".to_owned())]);
-    let leaf = |w: &mut World, name: &str| {
-        w.create(name, crate::world::CHILDREN, Failed, |leaf| {
+    let leaf = |w: &mut EngineHarness, name: &str| {
+        w.create(name, crate::harness::CHILDREN, Failed, |leaf| {
             leaf.owners = vec![(aggregator::PolicyId(2), 0, "mid".to_owned())];
         });
     };
@@ -234,7 +236,7 @@ fn yield_do_not_fight() {
 }
 
 /// Another client changes the condition.
-fn overwrite(w: &mut World) {
+fn overwrite(w: &mut EngineHarness) {
     w.change_parent("db", |p| {
         p.status.get_mut(&POLICY).unwrap().reason = readiness::rollup::ParentReason::ChildrenFailed;
     });
@@ -243,13 +245,13 @@ fn overwrite(w: &mut World) {
 #[test]
 fn a_neighbour_who_always_comes_first_is_yielded_to_as_well() {
     let mut w = well();
-    w.delay = Duration::from_millis(50);
+    w.server.delay = Duration::from_millis(50);
     let mut sent = vec![];
     for round in 0..12_000 {
         overwrite(&mut w);
-        let flights = w.flights.len();
+        let flights = w.server.flights.len();
         w.run(25);
-        if w.flights.len() > flights {
+        if w.server.flights.len() > flights {
             sent.push(w.millis());
         }
         w.change_parent("db", |p| {
@@ -280,10 +282,10 @@ fn a_fight_that_is_over_is_forgotten() {
 #[test]
 fn a_conflict_is_answered_at_once_and_further_ones_ever_later() {
     let mut w = well();
-    w.fates = vec![Fate::Conflict; 12];
+    w.server.fates = vec![WriteFate::Conflict; 12];
     w.turn("web", Failed);
     w.run(300);
-    assert!((1..=11).contains(&w.fates.len()));
+    assert!((1..=11).contains(&w.server.fates.len()));
     assert_eq!(w.says("db"), "AllChildrenReady");
     w.run(120_000);
     assert_eq!(w.says("db"), "ChildrenFailed");
@@ -292,7 +294,7 @@ fn a_conflict_is_answered_at_once_and_further_ones_ever_later() {
 #[test]
 fn a_refused_write_waits_as_long_as_it_is_told_to() {
     let mut w = well();
-    w.fates = vec![Fate::Retry(Duration::from_secs(7))];
+    w.server.fates = vec![WriteFate::Retry(Duration::from_secs(7))];
     w.turn("web", Failed);
     w.run(6_900);
     assert_eq!(w.says("db"), "AllChildrenReady");
@@ -302,13 +304,13 @@ fn a_refused_write_waits_as_long_as_it_is_told_to() {
 
 #[test]
 fn a_server_that_drops_what_is_written_is_not_asked_again() {
-    let mut w = World::with(policy());
-    w.fates = vec![Fate::Pruned; 100];
+    let mut w = EngineHarness::with(policy());
+    w.server.fates = vec![WriteFate::Pruned; 100];
     w.parent("db");
     w.child("web", "db", Ready);
     // Less than the ten minutes after which a mended schema is probed.
     w.run(590_000);
-    assert_eq!(w.fates.len(), 99);
+    assert_eq!(w.server.fates.len(), 99);
     assert!(w.engine.evaluation_states().all(|state| state.pruned));
 }
 
@@ -316,7 +318,7 @@ fn a_server_that_drops_what_is_written_is_not_asked_again() {
 fn a_write_whose_answer_was_lost_is_not_repeated_where_it_arrived() {
     let mut w = well();
     let before = w.told("db").len();
-    w.fates = vec![Fate::Unheard(Duration::from_secs(1))];
+    w.server.fates = vec![WriteFate::Unheard(Duration::from_secs(1))];
     w.turn("web", Failed);
     w.run(20_000);
     assert_eq!(w.told("db").len(), before + 1);

@@ -3,11 +3,12 @@
 use readiness::Level::{Failed, Progressing, Ready};
 
 use crate::answers::well;
-use crate::world::{CHILDREN, POLICY, World};
+use crate::driver::EngineDriver as _;
+use crate::harness::{CHILDREN, EngineHarness, POLICY};
 use crate::{group, groups, policy};
 
 /// Times of the resyncs of `name`, in seconds since `from`.
-fn passes(w: &World, name: &str, from: i64) -> Vec<i64> {
+fn passes(w: &EngineHarness, name: &str, from: i64) -> Vec<i64> {
     let of = w.passes.iter().filter(|(at, parent)| parent == name && *at >= from);
     of.map(|(at, _)| (at - from) / 1_000).collect()
 }
@@ -96,7 +97,7 @@ fn a_pass_reads_the_children_that_hold_the_parent_back_and_no_others() {
 #[test]
 fn a_pass_lists_a_kind_of_which_a_child_is_expected_but_unseen() {
     let extras = aggregator::KindId(2);
-    let mut w = World::with(groups(vec![group(CHILDREN), group(extras)]));
+    let mut w = EngineHarness::with(groups(vec![group(CHILDREN), group(extras)]));
     w.parent("db");
     w.child("web", "db", Ready);
     w.run(20_000);
@@ -108,7 +109,7 @@ fn a_pass_lists_a_kind_of_which_a_child_is_expected_but_unseen() {
 
 #[test]
 fn passes_of_many_are_spread_over_the_interval() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     for at in 0..60 {
         w.parent(&format!("db-{at}"));
         w.child(&format!("web-{at}"), &format!("db-{at}"), Failed);

@@ -6,16 +6,18 @@ use aggregator::{EnginePolicy, HandledEvidence, KindId, KindState, PolicyId};
 use readiness::Level::{Failed, Ready};
 
 use crate::answers::well;
-use crate::server::Fate;
-use crate::world::{CHILDREN, POLICY, World};
+use crate::ask::HarnessQueries as _;
+use crate::driver::EngineDriver as _;
+use crate::harness::{CHILDREN, EngineHarness, POLICY};
+use crate::server::WriteFate;
 use crate::{group, groups, policy};
 
 const OTHER: PolicyId = PolicyId(2);
 const EXTRAS: KindId = KindId(2);
 
 /// `db` under two policies, the second of which has another kind of children.
-fn two() -> World {
-    let mut w = World::empty();
+fn two() -> EngineHarness {
+    let mut w = EngineHarness::empty();
     w.policy(POLICY, policy());
     w.policy(OTHER, groups(vec![group(EXTRAS)]));
     w.sync();
@@ -44,17 +46,17 @@ fn one_write_has_what_both_policies_moved_in_one_turn() {
     w.turn("web", Failed);
     w.turn("disk", Ready);
     w.run(0);
-    assert_eq!(w.flights.len(), 1);
+    assert_eq!(w.server.flights.len(), 1);
     w.run(20_000);
     assert_eq!(w.told("db").len(), before + 1);
 }
 
 #[test]
 fn a_policy_whose_kinds_are_not_listed_yet_holds_up_no_other() {
-    let mut w = World::empty();
+    let mut w = EngineHarness::empty();
     w.policy(POLICY, policy());
     w.policy(OTHER, groups(vec![group(EXTRAS)]));
-    w.kind(crate::world::PARENTS, KindState::Synced);
+    w.kind(crate::harness::PARENTS, KindState::Synced);
     w.kind(CHILDREN, KindState::Synced);
     w.parent_so("db", |p| p.policies.push(OTHER));
     w.child("web", "db", Ready);
@@ -71,25 +73,25 @@ fn a_policy_that_is_deleted_takes_its_entry_along_and_no_other() {
     w.forget(POLICY);
     w.run(20_000);
     assert!(w.objects["db"].parent.as_ref().unwrap().status.is_empty());
-    let before = w.log.len();
+    let before = w.server.log.len();
     w.turn("web", Failed);
     w.observe("db");
     w.run(60_000);
-    assert_eq!(w.log.len(), before, "and that is the end of it");
+    assert_eq!(w.server.log.len(), before, "and that is the end of it");
 }
 
 #[test]
 fn a_policy_that_is_deleted_while_a_write_is_on_its_way_takes_its_entry_along_all_the_same() {
-    for fate in [Fate::Lands, Fate::Conflict, Fate::Unheard(Duration::from_secs(1))] {
+    for fate in [WriteFate::Lands, WriteFate::Conflict, WriteFate::Unheard(Duration::from_secs(1))] {
         let mut w = two();
-        w.fates = vec![fate];
+        w.server.fates = vec![fate];
         w.turn("disk", Ready);
         w.run(0);
-        assert_eq!(w.flights.len(), 1);
+        assert_eq!(w.server.flights.len(), 1);
         w.forget(OTHER);
         w.run(20_000);
         assert_eq!((w.says("db"), w.says_for("db", OTHER)), ("AllChildrenReady".into(), String::new()));
-        assert!(w.flights.is_empty());
+        assert!(w.server.flights.is_empty());
     }
 }
 
@@ -109,10 +111,10 @@ fn a_policy_that_comes_back_speaks_as_before() {
 #[test]
 fn a_policy_that_changes_judges_everything_anew_and_writes_what_differs() {
     let mut w = well();
-    let before = w.log.len();
+    let before = w.server.log.len();
     w.policy(POLICY, policy());
     w.run(20_000);
-    assert_eq!(w.log.len(), before);
+    assert_eq!(w.server.log.len(), before);
     let two = EnginePolicy { min: 2, ..policy() };
     w.policy(POLICY, two);
     w.run(20_000);
@@ -133,22 +135,22 @@ fn a_policy_that_now_expects_names_knows_those_that_were_there_before() {
 
 #[test]
 fn a_policy_in_the_shadow_judges_and_writes_nothing() {
-    let mut w = World::with(EnginePolicy { shadow: true, ..policy() });
+    let mut w = EngineHarness::with(EnginePolicy { shadow: true, ..policy() });
     w.parent("db");
     w.child("web", "db", Failed);
     w.run(20_000);
     assert_eq!(w.reason("db").unwrap().as_str(), "ChildrenFailed");
-    assert!(w.log.is_empty());
+    assert!(w.server.log.is_empty());
 }
 
 #[test]
 fn a_condition_of_somebody_else_is_judged_and_left_alone() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.parent_so("db", |p| p.owned = true);
     w.child("web", "db", Failed);
     w.run(20_000);
     assert_eq!(w.reason("db").unwrap().as_str(), "ChildrenFailed");
-    assert!(w.log.is_empty());
+    assert!(w.server.log.is_empty());
     w.change_parent("db", |p| p.owned = false);
     w.run(20_000);
     assert_eq!(w.words("db"), ["ChildrenPending", "ChildrenFailed"]);
@@ -160,13 +162,13 @@ fn policies_answer_each_for_its_own_generation() {
     w.respecify("db", HandledEvidence::Handled);
     let before = w.told("db").len();
     w.run(20_000);
-    let after = &w.log[before].after;
+    let after = &w.server.log[before].after;
     assert!(after.values().all(|e| e.about == 2 && e.brief() == "ChildrenPending"), "{after:?}");
 }
 
 #[test]
 fn policies_of_a_parent_come_in_one_order_whatever_was_seen_first() {
-    let mut w = World::empty();
+    let mut w = EngineHarness::empty();
     w.policy(POLICY, policy());
     w.policy(OTHER, groups(vec![group(EXTRAS)]));
     w.sync();
@@ -179,11 +181,11 @@ fn policies_of_a_parent_come_in_one_order_whatever_was_seen_first() {
 
 #[test]
 fn no_limit_applies_to_what_is_recorded_nowhere_so_that_a_restart_takes_nothing_back() {
-    let mut over_parents = groups(vec![group(crate::world::PARENTS)]);
+    let mut over_parents = groups(vec![group(crate::harness::PARENTS)]);
     over_parents.settle = Duration::ZERO;
     let mut limited = groups(vec![group(EXTRAS)]);
     (limited.deadline, limited.pending) = (Some(Duration::from_mins(1)), Duration::from_secs(30));
-    let mut w = World::empty();
+    let mut w = EngineHarness::empty();
     w.policy(POLICY, over_parents);
     w.policy(OTHER, limited);
     w.sync();
@@ -192,10 +194,10 @@ fn no_limit_applies_to_what_is_recorded_nowhere_so_that_a_restart_takes_nothing_
     w.change("mid", |mid| mid.owners = vec![(POLICY, 0, "top".to_owned())]);
     w.run(300_000);
     assert_eq!(w.says("top"), "ChildrenProgressing");
-    let before = w.log.len();
+    let before = w.server.log.len();
     w.restart(&[]);
     w.run(300_000);
-    assert_eq!((w.says("top").as_str(), w.log.len()), ("ChildrenProgressing", before));
+    assert_eq!((w.says("top").as_str(), w.server.log.len()), ("ChildrenProgressing", before));
 }
 
 #[test]
@@ -218,9 +220,9 @@ fn what_one_policy_has_to_say_does_not_wait_for_the_quiet_of_another() {
     assert_eq!(w.engine.debounced_count(), 1);
     let at = w.millis();
     w.turn("disk", Failed);
-    w.delay = Duration::ZERO;
+    w.server.delay = Duration::ZERO;
     w.run(0);
-    assert_eq!(w.log.last().map(|written| written.at), Some(at));
+    assert_eq!(w.server.log.last().map(|written| written.at), Some(at));
     assert_eq!(
         (w.says("db"), w.says_for("db", OTHER)),
         ("ChildrenProgressing".into(), "ChildrenFailed".into())

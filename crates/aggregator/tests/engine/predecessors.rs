@@ -5,14 +5,16 @@ use std::time::Duration;
 use aggregator::{EnginePolicy, HandledEvidence, KindState};
 use readiness::Level::{Progressing, Ready, Unknown};
 
+use crate::ask::HarnessQueries as _;
+use crate::conditions::ParentEntry;
+use crate::driver::EngineDriver as _;
+use crate::harness::{CHILDREN, EngineHarness, PARENTS, POLICY};
 use crate::policy;
-use crate::server::Entry;
-use crate::world::{CHILDREN, PARENTS, POLICY, World};
 
 #[test]
 fn what_a_predecessor_had_under_way_counts_like_what_stood_on_the_parent_before() {
     for (level, last) in [(Progressing, "ChildrenProgressing"), (Unknown, "ChildrenUnknown")] {
-        let mut w = World::with(policy());
+        let mut w = EngineHarness::with(policy());
         w.parent("db");
         w.child("web", "db", level);
         w.run(30);
@@ -29,11 +31,11 @@ fn what_a_predecessor_had_under_way_counts_like_what_stood_on_the_parent_before(
         w.change_parent("db", |db| db.status = said);
         w.turn("web", Ready);
         w.run(10_000);
-        let before = w.log.len();
+        let before = w.server.log.len();
         w.kind(CHILDREN, KindState::Synced);
         w.run(60_000);
         assert_eq!(w.says("db"), "AllChildrenReady");
-        let after = w.log[before..].iter().map(|written| written.after[&POLICY].brief());
+        let after = w.server.log[before..].iter().map(|written| written.after[&POLICY].brief());
         assert_eq!(after.collect::<Vec<_>>(), ["AllChildrenReady"], "it was handled long ago");
     }
 }
@@ -42,7 +44,7 @@ fn what_a_predecessor_had_under_way_counts_like_what_stood_on_the_parent_before(
 fn what_a_predecessor_had_under_way_counts_until_something_of_this_process_own_stands() {
     for (evidence, is_hold) in [(HandledEvidence::Silent, false), (HandledEvidence::Handled, true)] {
         let hold = Duration::from_secs(if is_hold { 10 } else { 0 });
-        let mut w = World::with(EnginePolicy { hold, ..policy() });
+        let mut w = EngineHarness::with(EnginePolicy { hold, ..policy() });
         w.parent_so("db", |db| db.evidence = evidence);
         w.child("web", "db", Ready);
         w.run(30);
@@ -51,32 +53,33 @@ fn what_a_predecessor_had_under_way_counts_until_something_of_this_process_own_s
         let parent = w.objects.get_mut("db").unwrap().parent.as_mut().unwrap();
         let said = std::mem::replace(&mut parent.status, first);
         assert_eq!(said[&POLICY].brief(), "AllChildrenReady");
-        let before = w.log.len();
+        let before = w.server.log.len();
         // The next process has all lists, and what it says first is under way, when the last write of this one arrives.
-        w.delay = Duration::from_millis(300);
+        w.server.delay = Duration::from_millis(300);
         w.restart(&[]);
         w.run(100);
         w.change_parent("db", |db| db.status = said);
         w.run(60_000);
         assert_eq!(w.says("db"), "AllChildrenReady");
-        assert!(w.log[before..].is_empty(), "{evidence:?}: {:?}", &w.log[before..]);
+        assert!(w.server.log[before..].is_empty(), "{evidence:?}: {:?}", &w.server.log[before..]);
     }
 }
 
 #[test]
 fn what_a_policy_before_an_edit_had_under_way_counts_until_something_of_the_new_one_stands() {
     let edited = aggregator::PolicyId(2);
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.parent_so("db", |db| db.evidence = HandledEvidence::Silent);
     w.child("web", "db", Ready);
-    w.delay = Duration::from_secs(2);
+    w.server.delay = Duration::from_secs(2);
     // True is under way when the policy is replaced by one that has seen nothing yet.
-    let is_under_way =
-        |w: &World| w.flights.iter().any(|flight| flight.wanted[&POLICY].brief() == "AllChildrenReady");
+    let is_under_way = |w: &EngineHarness| {
+        w.server.flights.iter().any(|flight| flight.wanted[&POLICY].brief() == "AllChildrenReady")
+    };
     while !is_under_way(&w) {
         w.run(10);
     }
-    let before = w.log.len();
+    let before = w.server.log.len();
     w.forget(POLICY);
     w.policy(edited, policy());
     w.change("web", |web| web.owners = vec![(edited, 0, "db".to_owned())]);
@@ -88,18 +91,19 @@ fn what_a_policy_before_an_edit_had_under_way_counts_until_something_of_the_new_
     w.sync();
     w.run(500);
     // The condition that is written is the same.
-    for status in w.flights.iter_mut().flat_map(|flight| [&mut flight.before, &mut flight.wanted]) {
+    for status in w.server.flights.iter_mut().flat_map(|flight| [&mut flight.before, &mut flight.wanted]) {
         let said = status.remove(&POLICY);
         status.extend(said.map(|said| (edited, said)));
     }
     w.run(60_000);
-    let words = w.log[before..].iter().map(|written| written.after.values().map(Entry::brief).collect());
+    let words =
+        w.server.log[before..].iter().map(|written| written.after.values().map(ParentEntry::brief).collect());
     assert_eq!(words.collect::<Vec<String>>(), ["AllChildrenReady"]);
 }
 
 #[test]
 fn an_answer_that_somebody_puts_in_place_of_what_this_process_wrote_is_not_taken_over() {
-    let mut w = World::with(EnginePolicy { settle: Duration::from_secs(30), ..policy() });
+    let mut w = EngineHarness::with(EnginePolicy { settle: Duration::from_secs(30), ..policy() });
     w.parent_so("db", |db| db.evidence = HandledEvidence::Silent);
     w.child("web", "db", Ready);
     w.run(60_000);
@@ -119,7 +123,7 @@ fn an_answer_that_somebody_puts_in_place_of_what_this_process_wrote_is_not_taken
 
 #[test]
 fn what_stood_before_a_list_and_is_not_in_it_is_not_taken_over() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.parent_so("db", |p| p.evidence = HandledEvidence::Silent);
     w.child("web", "db", Ready);
     w.run(60_000);
@@ -128,9 +132,9 @@ fn what_stood_before_a_list_and_is_not_in_it_is_not_taken_over() {
     w.kind(PARENTS, KindState::Listing);
     w.restart(&[]);
     w.change_parent("db", |db| db.status.clear());
-    let before = w.log.len();
+    let before = w.server.log.len();
     w.kind(PARENTS, KindState::Synced);
     w.run(60_000);
-    let after = w.log[before..].iter().map(|written| written.after[&POLICY].brief());
+    let after = w.server.log[before..].iter().map(|written| written.after[&POLICY].brief());
     assert_eq!(after.collect::<Vec<_>>(), ["ChildrenPending", "AllChildrenReady"]);
 }

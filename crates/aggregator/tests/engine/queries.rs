@@ -10,19 +10,21 @@ use readiness::Level::{Failed, Progressing, Ready, Unknown};
 use readiness::rollup::{ChildWeight, ParentReason};
 
 use crate::answers::well;
-use crate::server::Fate;
-use crate::world::{CHILDREN, PARENTS, POLICY, World, hash};
-use crate::{group, groups, policy};
+use crate::ask::HarnessQueries as _;
+use crate::driver::EngineDriver as _;
+use crate::harness::{CHILDREN, EngineHarness, PARENTS, POLICY};
+use crate::server::WriteFate;
+use crate::{conditions, group, groups, policy};
 
 const OTHER: PolicyId = PolicyId(2);
 const EXTRAS: KindId = KindId(2);
 
 /// `db` with a critical child, an optional one, and names expected of both groups.
-fn two_groups() -> World {
+fn two_groups() -> EngineHarness {
     let children = ChildGroup { min: 2, quorum: Quorum::Count(3), ..group(CHILDREN) };
     let extras =
         ChildGroup { role: GroupRole::Optional, quorum: Quorum::Percent(50), min: 0, ..group(EXTRAS) };
-    let mut w = World::with(EnginePolicy { expects_names: true, ..groups(vec![children, extras]) });
+    let mut w = EngineHarness::with(EnginePolicy { expects_names: true, ..groups(vec![children, extras]) });
     w.parent("db");
     w.child("web", "db", Failed);
     w.create("extra", EXTRAS, Unknown, |extra| extra.owners = vec![(POLICY, 1, "db".to_owned())]);
@@ -74,7 +76,7 @@ fn a_parent_that_only_a_child_names_is_one_for_as_long_as_it_is_named() {
 
 #[test]
 fn a_child_that_is_found_in_two_ways_has_its_parent_once() {
-    let mut w = World::empty();
+    let mut w = EngineHarness::empty();
     w.policy(POLICY, policy());
     w.policy(OTHER, groups(vec![group(CHILDREN), ChildGroup { min: 0, ..group(CHILDREN) }]));
     w.sync();
@@ -108,8 +110,9 @@ fn as_many_are_expected_as_the_minimum_or_the_quorum_asks_for() {
 #[test]
 fn a_name_is_there_in_the_group_of_the_child_that_bears_it() {
     let mut w = two_groups();
-    let has =
-        |w: &World, group, name| w.engine.reader().has_named_child(w.id("db"), POLICY, group, hash(name));
+    let has = |w: &EngineHarness, group, name| {
+        w.engine.reader().has_named_child(w.id("db"), POLICY, group, conditions::hash(name))
+    };
     assert!(has(&w, 0, "web") && has(&w, 1, "extra"));
     assert!(!has(&w, 1, "web") && !has(&w, 0, "db"));
     w.change("web", |web| web.owners.clear());
@@ -132,7 +135,7 @@ fn unready_children_are_listed_by_role_with_group_and_kind() {
 
 #[test]
 fn an_unready_child_is_listed_with_the_rule_of_the_policy_that_asks() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.policy(OTHER, policy());
     w.rule_indices.insert(OTHER, 1);
     w.parent_so("db", |db| db.policies = vec![POLICY, OTHER]);
@@ -153,7 +156,7 @@ fn a_child_whose_rule_has_changed_is_listed_as_such() {
     let mut w = two_groups();
     w.kind(EXTRAS, KindState::Listing);
     w.engine.withdraw_changed_rule(w.now, POLICY, EXTRAS);
-    let changed = |w: &World, role| {
+    let changed = |w: &EngineHarness, role| {
         w.engine
             .unready_children(w.id("db"), POLICY, role)
             .map(|child| child.rule_changed)
@@ -171,7 +174,7 @@ fn a_child_whose_rule_has_changed_is_listed_as_such() {
 fn a_resync_reads_unready_children_and_the_kinds_of_those_that_are_missing() {
     let least = |min, kind| ChildGroup { min, ..group(kind) };
     let targets = |groups: Vec<ChildGroup>, names: bool, children: &[(&str, KindId, u8)]| {
-        let mut w = World::with(EnginePolicy { expects_names: names, ..crate::groups(groups) });
+        let mut w = EngineHarness::with(EnginePolicy { expects_names: names, ..crate::groups(groups) });
         w.parent("db");
         for (name, kind, group) in children {
             let level = if *name == "well" { Ready } else { Failed };
@@ -200,7 +203,7 @@ fn a_resync_reads_unready_children_and_the_kinds_of_those_that_are_missing() {
 #[test]
 fn a_parent_is_handled_once_its_operator_has_said_so() {
     let mut w = well();
-    let handled = |w: &World| w.engine.is_handled(w.id("db"), POLICY);
+    let handled = |w: &EngineHarness| w.engine.is_handled(w.id("db"), POLICY);
     assert!(
         handled(&w) && !w.engine.is_handled(w.id("db"), OTHER) && !w.engine.is_handled(w.id("web"), POLICY)
     );
@@ -214,7 +217,7 @@ fn a_parent_is_handled_once_its_operator_has_said_so() {
 
 #[test]
 fn a_kind_is_being_listed_until_it_is_said_to_be_otherwise() {
-    let mut w = World::empty();
+    let mut w = EngineHarness::empty();
     assert_eq!(w.engine.kind_state(CHILDREN), KindState::Listing);
     assert!(!w.engine.is_open(POLICY));
     w.policy(POLICY, policy());
@@ -268,9 +271,9 @@ fn what_waits_for_quiet_is_counted_until_it_is_evaluated() {
 #[test]
 fn a_parent_whose_writes_fail_is_written_after_others() {
     let mut w = well();
-    let failing = |w: &World| w.engine.is_write_failing(w.id("db"));
+    let failing = |w: &EngineHarness| w.engine.is_write_failing(w.id("db"));
     assert!(!failing(&w) && !w.engine.is_write_failing(w.id("web")));
-    w.fates = vec![Fate::Retry(Duration::from_secs(5))];
+    w.server.fates = vec![WriteFate::Retry(Duration::from_secs(5))];
     w.turn("web", Failed);
     w.run(1_000);
     assert!(failing(&w));
@@ -373,19 +376,19 @@ fn a_first_word_and_a_last_one_are_said_although_changes_are_known_that_were_not
     w.turn("web", Ready);
     w.change_parent("db", |p| p.deleting = true);
     w.run(3);
-    let wanted: Vec<_> = w.flights.iter().map(|flight| flight.wanted[&POLICY].reason).collect();
+    let wanted: Vec<_> = w.server.flights.iter().map(|flight| flight.wanted[&POLICY].reason).collect();
     assert_eq!(wanted, [ParentReason::Terminating, ParentReason::ChildrenPending]);
 }
 
 #[test]
 fn an_unready_child_is_listed_by_the_rule_of_its_group() {
-    let mut w = World::with(groups(vec![group(CHILDREN), group(CHILDREN)]));
+    let mut w = EngineHarness::with(groups(vec![group(CHILDREN), group(CHILDREN)]));
     w.parent("db");
     w.child("web", "db", Ready);
     let (db, web) = (w.id("db"), w.id("web"));
     let target = aggregator::LinkTarget::Object(db);
     let links = [0, 1].map(|group| aggregator::ChildLink::new(POLICY, group, u16::from(group), target));
-    let weights = [Failed, Unknown].map(crate::world::weight);
+    let weights = [Failed, Unknown].map(crate::harness::weight);
     let kind = CHILDREN;
     let view = aggregator::ObjectView {
         kind,

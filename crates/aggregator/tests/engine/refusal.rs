@@ -4,7 +4,9 @@ use aggregator::{Acceptance, EnginePolicy, PolicyId};
 use readiness::Level::{Failed, Progressing, Ready};
 use readiness::rollup::{ConditionStatus, ParentReason};
 
-use crate::world::{CHILDREN, PARENTS, POLICY, World};
+use crate::ask::HarnessQueries as _;
+use crate::driver::EngineDriver as _;
+use crate::harness::{CHILDREN, EngineHarness, PARENTS, POLICY};
 use crate::{group, groups, policy};
 
 /// All that is known of such a policy: nothing about children.
@@ -14,26 +16,26 @@ fn refused(acceptance: Acceptance) -> EnginePolicy {
 
 #[test]
 fn what_stands_stays_and_true_is_taken_back_after_a_while() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     for (parent, child, level) in [("db", "web", Ready), ("sick", "job", Failed)] {
         w.parent(parent);
         w.child(child, parent, level);
     }
     w.run(20_000);
     assert_eq!((w.says("db"), w.says("sick")), ("AllChildrenReady".to_owned(), "ChildrenFailed".to_owned()));
-    let before = w.log.len();
+    let before = w.server.log.len();
     w.policies.insert(POLICY, refused(Acceptance::Refused));
     w.restart(&[]);
     w.run(600_000);
-    assert_eq!(w.log.len(), before, "it is left as it is");
+    assert_eq!(w.server.log.len(), before, "it is left as it is");
 
     w.policy(POLICY, refused(Acceptance::RefusedForLong));
     w.run(10_000);
     assert_eq!((w.says("db"), w.says("sick")), ("PolicyRefused".to_owned(), "ChildrenFailed".to_owned()));
-    let before = w.log.len();
+    let before = w.server.log.len();
     w.restart(&[]);
     w.run(600_000);
-    assert_eq!(w.log.len(), before, "nothing is said twice");
+    assert_eq!(w.server.log.len(), before, "nothing is said twice");
 
     w.policy(POLICY, policy());
     w.sync();
@@ -44,7 +46,7 @@ fn what_stands_stays_and_true_is_taken_back_after_a_while() {
 #[test]
 fn nobody_waits_for_another_word_of_a_refused_policy() {
     const OTHER: PolicyId = PolicyId(2);
-    let mut w = World::empty();
+    let mut w = EngineHarness::empty();
     w.policy(POLICY, groups(vec![group(PARENTS), group(CHILDREN)]));
     w.policy(OTHER, policy());
     w.sync();
@@ -71,7 +73,7 @@ fn nobody_waits_for_another_word_of_a_refused_policy() {
 fn who_waited_for_a_word_of_a_policy_waits_no_more_once_that_is_refused() {
     const OTHER: PolicyId = PolicyId(2);
     const EXTRAS: aggregator::KindId = aggregator::KindId(2);
-    let mut w = World::empty();
+    let mut w = EngineHarness::empty();
     w.policy(POLICY, groups(vec![group(PARENTS), group(CHILDREN)]));
     w.policy(OTHER, groups(vec![group(EXTRAS)]));
     w.sync();
@@ -93,7 +95,7 @@ fn who_waited_for_a_word_of_a_policy_waits_no_more_once_that_is_refused() {
 
 #[test]
 fn a_policy_is_accepted_until_it_is_said_to_be_refused() {
-    let mut w = World::empty();
+    let mut w = EngineHarness::empty();
     for (acceptance, accepted) in
         [(Acceptance::Accepted, true), (Acceptance::Refused, false), (Acceptance::RefusedForLong, false)]
     {
@@ -107,7 +109,7 @@ fn a_policy_is_accepted_until_it_is_said_to_be_refused() {
 #[test]
 fn what_a_deleted_policy_left_behind_goes_although_another_one_is_refused() {
     const OTHER: PolicyId = PolicyId(2);
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.policy(OTHER, policy());
     w.sync();
     w.parent_so("db", |db| db.policies = vec![POLICY, OTHER]);
@@ -128,7 +130,7 @@ fn what_a_deleted_policy_left_behind_goes_although_another_one_is_refused() {
 
 #[test]
 fn what_somebody_turned_is_taken_back_like_what_says_true() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.parent("db");
     w.child("web", "db", Failed);
     w.run(20_000);
@@ -144,7 +146,7 @@ fn what_somebody_turned_is_taken_back_like_what_says_true() {
 #[test]
 fn what_stood_under_a_refused_policy_is_known_no_more_once_it_is_taken_away() {
     for is_restarted in [false, true] {
-        let mut w = World::with(policy());
+        let mut w = EngineHarness::with(policy());
         w.parent("db");
         w.child("web", "db", Failed);
         w.run(20_000);
@@ -164,7 +166,7 @@ fn what_stood_under_a_refused_policy_is_known_no_more_once_it_is_taken_away() {
 
 #[test]
 fn a_true_on_a_parent_that_is_deleted_under_a_refused_policy_is_taken_back_too() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.parent("db");
     w.child("web", "db", Ready);
     w.run(20_000);
@@ -176,8 +178,8 @@ fn a_true_on_a_parent_that_is_deleted_under_a_refused_policy_is_taken_back_too()
     w.policy(POLICY, refused(Acceptance::RefusedForLong));
     w.run(10_000);
     assert_eq!(w.says("db"), "Terminating");
-    let before = w.log.len();
+    let before = w.server.log.len();
     w.restart(&[]);
     w.run(600_000);
-    assert_eq!(w.log.len(), before, "nothing is said twice");
+    assert_eq!(w.server.log.len(), before, "nothing is said twice");
 }

@@ -3,14 +3,16 @@
 use readiness::Level::{Failed, Progressing, Ready, Unknown};
 
 use crate::answers::well;
+use crate::ask::HarnessQueries as _;
+use crate::driver::EngineDriver as _;
 
 #[test]
 fn to_be_remembered_instead_of_there_moves_nothing() {
     let mut w = well();
-    let before = w.log.len();
+    let before = w.server.log.len();
     w.change("web", |web| web.remembered = true);
     w.run(60_000);
-    assert_eq!((w.says("db").as_str(), w.log.len()), ("AllChildrenReady", before));
+    assert_eq!((w.says("db").as_str(), w.server.log.len()), ("AllChildrenReady", before));
     w.respecify("db", aggregator::HandledEvidence::Handled);
     w.run(60_000);
     assert_eq!(w.says("db"), "AllChildrenReady", "it counts for the next generation too");

@@ -7,17 +7,19 @@ use readiness::Level::{Failed, Progressing, Ready};
 use readiness::rollup::ParentReason;
 
 use crate::answers::well;
-use crate::world::{CHILDREN, PARENTS, POLICY, World};
+use crate::ask::HarnessQueries as _;
+use crate::driver::EngineDriver as _;
+use crate::harness::{CHILDREN, EngineHarness, PARENTS, POLICY};
 use crate::{group, groups, policy};
 
 /// Number of evaluations since the last call.
-fn evaluations(w: &mut World) -> u64 {
+fn evaluations(w: &mut EngineHarness) -> u64 {
     w.engine.take_counts().evaluations
 }
 
 #[test]
 fn a_limit_that_is_over_is_evaluated_once() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.parent("db");
     w.run(9 * 60_000);
     evaluations(&mut w);
@@ -31,7 +33,7 @@ fn a_limit_that_is_over_is_evaluated_once() {
 #[test]
 fn of_two_limits_that_are_over_at_once_the_deadline_is_told_and_once() {
     let limit = Duration::from_mins(2);
-    let mut w = World::with(EnginePolicy { deadline: Some(limit), pending: limit, ..policy() });
+    let mut w = EngineHarness::with(EnginePolicy { deadline: Some(limit), pending: limit, ..policy() });
     w.parent_so("db", |p| p.evidence = HandledEvidence::NotYet);
     w.run(60_000);
     evaluations(&mut w);
@@ -44,7 +46,7 @@ fn of_two_limits_that_are_over_at_once_the_deadline_is_told_and_once() {
 
 #[test]
 fn a_deadline_that_is_over_ends_no_other_wait() {
-    let mut w = World::with(EnginePolicy { deadline: Some(Duration::from_secs(2)), ..policy() });
+    let mut w = EngineHarness::with(EnginePolicy { deadline: Some(Duration::from_secs(2)), ..policy() });
     w.child("web", "db", Ready);
     w.run(60_000);
     w.parent_so("db", |p| p.evidence = HandledEvidence::Silent);
@@ -56,7 +58,7 @@ fn a_deadline_that_is_over_ends_no_other_wait() {
 
 #[test]
 fn what_time_was_to_change_is_not_evaluated_for_it_once_something_else_has_changed_it() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.child("web", "db", Ready);
     w.run(60_000);
     w.parent_so("db", |p| p.evidence = HandledEvidence::Silent);
@@ -74,7 +76,7 @@ fn what_time_was_to_change_is_not_evaluated_for_it_once_something_else_has_chang
 
 #[test]
 fn of_parents_that_are_gone_nothing_is_waited_for() {
-    type Stir = fn(&mut World);
+    type Stir = fn(&mut EngineHarness);
     let cases: [(&str, Stir); 4] = [
         ("nothing", |_| {}),
         ("a debounce", |w| {
@@ -104,13 +106,13 @@ fn of_parents_that_are_gone_nothing_is_waited_for() {
 
 #[test]
 fn an_exhaustion_that_others_ended_is_not_waited_for() {
-    let mut w = World::with(policy());
-    w.moved_by_writes = true;
+    let mut w = EngineHarness::with(policy());
+    w.server.moved_by_writes = true;
     w.parent("db");
     w.child("web", "db", Ready);
     w.run(60_000);
     assert!(w.engine.evaluation_states().all(|held| held.yielding));
-    w.moved_by_writes = false;
+    w.server.moved_by_writes = false;
     w.turn("web", Failed);
     w.run(2_000);
     w.turn("web", Ready);
@@ -128,7 +130,7 @@ fn an_exhaustion_that_others_ended_is_not_waited_for() {
 fn a_verdict_that_changes_now_has_changed() {
     let mut w = well();
     let (now, id) = (w.now, w.id("web"));
-    let weights = [crate::world::weight(Ready)];
+    let weights = [crate::harness::weight(Ready)];
     let view = aggregator::ObjectView {
         kind: CHILDREN,
         weights: &weights,
@@ -145,7 +147,7 @@ fn a_verdict_that_is_not_to_change_any_more_is_not_asked_for_again() {
     let mut w = well();
     w.run(60_000);
     let at = w.now + Duration::from_mins(1);
-    w.change("web", |web| web.then = Some((at, crate::world::weight(Failed))));
+    w.change("web", |web| web.then = Some((at, crate::harness::weight(Failed))));
     w.run(1_000);
     assert_eq!(w.engine.next_deadline(), Some(at));
     w.change("web", |web| web.then = None);
@@ -181,7 +183,7 @@ fn a_parent_that_is_being_deleted_is_not_evaluated_while_a_list_is_awaited() {
 #[test]
 fn a_parent_that_says_its_end_is_drafted_no_more_also_where_a_policy_writes_nothing_on_it() {
     const SHADOW: PolicyId = PolicyId(2);
-    let mut w = World::empty();
+    let mut w = EngineHarness::empty();
     w.policy(POLICY, policy());
     w.policy(SHADOW, EnginePolicy { shadow: true, ..policy() });
     w.sync();
@@ -197,7 +199,7 @@ fn a_parent_that_says_its_end_is_drafted_no_more_also_where_a_policy_writes_noth
 
 #[test]
 fn a_debounce_that_time_overtook_evaluates_nothing() {
-    let mut w = World::with(EnginePolicy { shadow: true, ..policy() });
+    let mut w = EngineHarness::with(EnginePolicy { shadow: true, ..policy() });
     w.parent("db");
     w.run(60_000);
     assert_eq!(w.reason("db").map(ParentReason::as_str), Some("ChildrenMissing"));
@@ -218,7 +220,7 @@ fn a_debounce_that_time_overtook_evaluates_nothing() {
 fn whoever_waits_for_nobody_is_not_evaluated_because_another_waits() {
     const EXTRAS: KindId = KindId(2);
     let (over_extras, over_leaves) = (PolicyId(2), PolicyId(3));
-    let mut w = World::empty();
+    let mut w = EngineHarness::empty();
     let own = ChildGroup { min: 0, ..group(CHILDREN) };
     w.policy(POLICY, groups(vec![group(PARENTS), own]));
     w.policy(over_extras, groups(vec![group(EXTRAS)]));

@@ -3,16 +3,18 @@
 use aggregator::{ChildGroup, KindId, KindState, PolicyId};
 use readiness::Level::{Failed, Progressing, Ready, Unknown};
 
-use crate::server::Status;
-use crate::world::{CHILDREN, PARENTS, POLICY, World};
+use crate::ask::HarnessQueries as _;
+use crate::conditions::Status;
+use crate::driver::EngineDriver as _;
+use crate::harness::{CHILDREN, EngineHarness, PARENTS, POLICY};
 use crate::{group, groups, policy};
 
 const EXTRAS: KindId = KindId(2);
 
 /// `db` has a child and an extra, `plain` a child alone; all are ready.
-fn two_groups() -> World {
+fn two_groups() -> EngineHarness {
     let extras = ChildGroup { min: 0, ..group(EXTRAS) };
-    let mut w = World::with(groups(vec![group(CHILDREN), extras]));
+    let mut w = EngineHarness::with(groups(vec![group(CHILDREN), extras]));
     for db in ["db", "plain"] {
         w.parent(db);
         w.child(&format!("{db}-web"), db, Ready);
@@ -24,7 +26,7 @@ fn two_groups() -> World {
 }
 
 /// Relists the kind of the second group for another rule, which takes too long.
-fn change_the_rule(w: &mut World) {
+fn change_the_rule(w: &mut EngineHarness) {
     w.kind(EXTRAS, KindState::Listing);
     w.engine.withdraw_changed_rule(w.now, POLICY, EXTRAS);
 }
@@ -118,7 +120,7 @@ fn a_child_that_appears_meanwhile_rests_on_the_new_rule_and_is_unknown_too() {
 #[test]
 fn a_changed_rule_of_one_policy_is_nothing_to_another_over_the_same_children() {
     const OTHER: PolicyId = PolicyId(2);
-    let mut w = World::empty();
+    let mut w = EngineHarness::empty();
     w.policy(POLICY, policy());
     w.policy(OTHER, policy());
     w.sync();
@@ -141,7 +143,7 @@ fn a_changed_rule_of_one_policy_is_nothing_to_another_over_the_same_children() {
 
 #[test]
 fn a_changed_rule_climbs() {
-    let mut w = World::empty();
+    let mut w = EngineHarness::empty();
     w.policy(POLICY, groups(vec![group(CHILDREN)]));
     w.policy(PolicyId(2), groups(vec![group(PARENTS)]));
     w.sync();
@@ -184,7 +186,7 @@ fn a_policy_that_became_another_takes_back_what_may_rest_on_an_old_rule() {
     // Both policies use the same condition type, from which the earlier answer is read.
     let renamed =
         |status: &Status| -> Status { status.values().map(|entry| (NEXT, entry.clone())).collect() };
-    w.log.iter_mut().for_each(|written| written.after = renamed(&written.after));
+    w.server.log.iter_mut().for_each(|written| written.after = renamed(&written.after));
     for db in ["db", "plain"] {
         w.change_parent(db, |p| {
             p.policies = vec![NEXT];
@@ -193,7 +195,7 @@ fn a_policy_that_became_another_takes_back_what_may_rest_on_an_old_rule() {
     }
     w.kind(PARENTS, KindState::Synced);
     w.run(60_000);
-    let of = |w: &World, db| w.says_for(db, NEXT);
+    let of = |w: &EngineHarness, db| w.says_for(db, NEXT);
     assert_eq!(
         (of(&w, "db"), of(&w, "plain")),
         ("AllChildrenReady".into(), "AllChildrenReady".into()),

@@ -1,57 +1,16 @@
-//! Writes, their rendering and their possible outcomes.
+//! The API server as far as it takes writes of a parent's status, and what becomes of these.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use aggregator::{EntriesDigest, GroupRole, ObjectId, PolicyAnswer, PolicyId, WriteTicket};
-use readiness::rollup::{self, ParentReason};
-use readiness::{Level, Time};
+use aggregator::{DeliveryOutcome, ObjectId, WriteTicket};
+use readiness::Time;
 
-use crate::world::{World, hash};
-
-/// All conditions of one parent, by policy.
-pub(crate) type Status = BTreeMap<PolicyId, Entry>;
-
-/// Condition on a parent for one policy.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
-    pub(crate) reason: ParentReason,
-    pub(crate) about: u32,
-    pub(crate) stalled: bool,
-    pub(crate) reconciling: bool,
-    pub(crate) message: String,
-    pub(crate) since: Time,
-    /// Somebody turned the status to this one.
-    pub(crate) turned: Option<rollup::ConditionStatus>,
-}
-
-impl Entry {
-    pub(crate) fn status(&self) -> rollup::ConditionStatus {
-        self.turned.unwrap_or(self.reason.condition_status())
-    }
-
-    pub(crate) fn brief(&self) -> String {
-        format!("{}{}", self.reason.as_str(), if self.stalled { "!" } else { "" })
-    }
-}
-
-/// Digest of a parent's conditions, as the reflector and the renderer compute it.
-pub(crate) fn digest(status: &Status) -> EntriesDigest {
-    let mut sum = EntriesDigest::default();
-    for (policy, entry) in status {
-        let gist = hash(&format!(
-            "{}/{:?}/{:?}/{}/{}/{}",
-            policy.0, entry.reason, entry.turned, entry.about, entry.stalled, entry.reconciling
-        ));
-        sum.without_messages = sum.without_messages.wrapping_add(gist);
-        sum.whole = sum.whole.wrapping_add(hash(&format!("{gist}/{}", entry.message)));
-    }
-    sum
-}
+use crate::conditions::Status;
+use crate::object::StoredObject;
 
 /// Simulated outcome of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum WriteFate {
     /// Accepted, if its preconditions hold.
     Lands,
     /// Refused for now.
@@ -66,7 +25,7 @@ pub(crate) enum Fate {
 
 /// A write in flight.
 #[derive(Clone, Debug)]
-pub(crate) struct Flight {
+pub(crate) struct PendingWrite {
     pub(crate) lands: Time,
     pub(crate) name: String,
     pub(crate) id: ObjectId,
@@ -75,62 +34,84 @@ pub(crate) struct Flight {
     pub(crate) generation: u32,
     pub(crate) before: Status,
     pub(crate) wanted: Status,
-    pub(crate) fate: Fate,
+    pub(crate) fate: WriteFate,
 }
 
-impl World {
-    /// Renders the conditions of a parent from the engine's answers. A policy without an answer leaves its condition as
-    /// it is.
-    pub(crate) fn render(&self, name: &str) -> Option<Status> {
-        let object = &self.objects[name];
-        let parent = object.parent.as_ref()?;
-        let mut wanted = Status::new();
-        for (policy, answer) in self.engine.answers_to_write(object.id) {
-            assert!(parent.policies.contains(&policy), "{name} is told for a policy that does not apply");
-            wanted.insert(policy, self.entry(name, policy, answer));
-        }
-        let undecided = parent.policies.iter().filter(|p| !self.engine.has_evaluated(object.id, **p));
-        for policy in undecided {
-            if let Some(entry) = parent.status.get(policy) {
-                wanted.insert(*policy, entry.clone());
-            }
-        }
-        Some(wanted)
-    }
+/// A write that the server accepted.
+#[derive(Clone, Debug)]
+pub(crate) struct AcceptedWrite {
+    /// Milliseconds since the start.
+    pub(crate) at: i64,
+    pub(crate) parent: String,
+    pub(crate) uid: u32,
+    /// Process that wrote it, counted by restarts.
+    pub(crate) life: u32,
+    pub(crate) after: Status,
+}
 
-    fn entry(&self, name: &str, policy: PolicyId, answer: PolicyAnswer) -> Entry {
-        let object = &self.objects[name];
-        let told = object.parent.as_ref().and_then(|p| p.status.get(&policy));
-        let stands = told.filter(|e| e.status() == answer.reason.condition_status());
-        Entry {
-            reason: answer.reason,
-            about: object.generation,
-            stalled: answer.stalled,
-            reconciling: answer.reconciling,
-            message: self.message(object.id, policy, answer),
-            since: stands.map_or(self.now, |e| e.since),
-            turned: None,
-        }
-    }
+/// Takes writes, and remembers those that it accepted.
+pub(crate) struct StatusServer {
+    /// Duration of a write.
+    pub(crate) delay: Duration,
+    /// Outcomes of the next writes; all later writes succeed.
+    pub(crate) fates: Vec<WriteFate>,
+    pub(crate) flights: Vec<PendingWrite>,
+    /// Every accepted write.
+    pub(crate) log: Vec<AcceptedWrite>,
+    /// Each write to a parent increments its generation.
+    pub(crate) moved_by_writes: bool,
+}
 
-    fn message(&self, id: ObjectId, policy: PolicyId, answer: PolicyAnswer) -> String {
-        match answer.reason {
-            ParentReason::ChildrenPending | ParentReason::OperatorSilent | ParentReason::Terminating => {
-                String::new()
-            }
-            _ => format!("{} of {}: {}", answer.ready, answer.total, self.causes(id, policy)),
+impl StatusServer {
+    /// A server at which every write takes 5 ms and succeeds.
+    pub(crate) fn new() -> StatusServer {
+        StatusServer {
+            delay: Duration::from_millis(5),
+            fates: Vec::new(),
+            flights: Vec::new(),
+            log: Vec::new(),
+            moved_by_writes: false,
         }
     }
 
-    /// Lists every unready child with its own causes.
-    pub(crate) fn causes(&self, id: ObjectId, policy: PolicyId) -> String {
-        let cause = |trouble: aggregator::UnreadyChild| {
-            let name = self.name(trouble.child).unwrap_or_default();
-            // What is being deleted says itself why it is there.
-            let quote =
-                self.quotes.get(&trouble.child).filter(|_| trouble.weight.level() != Level::Terminating);
-            format!("{name} {}[{}]", trouble.weight.level(), quote.map_or("", |quote| quote))
-        };
-        self.engine.unready_children(id, policy, GroupRole::Critical).map(cause).collect::<Vec<_>>().join(" ")
+    /// Returns the outcome of the next write.
+    pub(crate) fn next_fate(&mut self) -> WriteFate {
+        if self.fates.is_empty() { WriteFate::Lands } else { self.fates.remove(0) }
+    }
+
+    /// Takes the writes that arrive by then.
+    pub(crate) fn take_arrived(&mut self, now: Time) -> Vec<PendingWrite> {
+        self.flights.extract_if(.., |f| f.lands <= now).collect()
+    }
+
+    /// Handles a write to this object, if there still is one of its name.
+    pub(crate) fn accept(
+        &mut self,
+        write: &PendingWrite,
+        object: Option<&mut StoredObject>,
+        at: i64,
+        life: u32,
+    ) -> DeliveryOutcome {
+        let Some(object) = object.filter(|o| o.uid == write.uid) else { return DeliveryOutcome::Gone };
+        let generation = object.generation;
+        let Some(parent) = &mut object.parent else { return DeliveryOutcome::Gone };
+        match write.fate {
+            WriteFate::Retry(after) => return DeliveryOutcome::Retry(after),
+            WriteFate::Conflict => return DeliveryOutcome::Conflict,
+            WriteFate::Pruned => return DeliveryOutcome::Pruned,
+            WriteFate::Lands | WriteFate::Unheard(_) => {}
+        }
+        if generation != write.generation || parent.status != write.before {
+            return DeliveryOutcome::Conflict;
+        }
+        assert_ne!(parent.status, write.wanted, "{} says so already", write.name);
+        parent.status = write.wanted.clone();
+        object.generation += u32::from(self.moved_by_writes);
+        let (parent, uid) = (write.name.clone(), write.uid);
+        self.log.push(AcceptedWrite { at, parent, uid, life, after: write.wanted.clone() });
+        match write.fate {
+            WriteFate::Unheard(after) => DeliveryOutcome::Retry(after),
+            _ => DeliveryOutcome::Written,
+        }
     }
 }

@@ -6,17 +6,19 @@ use aggregator::{PolicyId, SelectorId};
 use readiness::Level::{Failed, Progressing, Ready};
 
 use crate::answers::well;
+use crate::ask::HarnessQueries as _;
+use crate::driver::EngineDriver as _;
+use crate::harness::{EngineHarness, POLICY};
 use crate::policy;
-use crate::world::{POLICY, World};
 
 /// Returns owner references that make `name` a child of each of `owners`.
-fn own(w: &mut World, name: &str, owners: &[&str]) {
+fn own(w: &mut EngineHarness, name: &str, owners: &[&str]) {
     w.change(name, |it| it.owners = owners.iter().map(|owner| (POLICY, 0, (*owner).to_owned())).collect());
 }
 
 #[test]
 fn five_levels_are_told_in_one_debounce() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     let names = ["one", "two", "three", "four", "five"];
     for (at, name) in names.iter().enumerate() {
         w.parent(name);
@@ -24,7 +26,7 @@ fn five_levels_are_told_in_one_debounce() {
     }
     w.child("leaf", "five", Ready);
     w.run(60_000);
-    w.delay = Duration::ZERO;
+    w.server.delay = Duration::ZERO;
     w.turn("leaf", Failed);
     w.run(500);
     w.turn("leaf", Progressing);
@@ -50,8 +52,8 @@ fn who_owns_itself_is_not_its_own_child() {
 }
 
 /// `a` and `b` own each other; each has a ready child of its own.
-fn ring(first: &str, second: &str) -> World {
-    let mut w = World::with(policy());
+fn ring(first: &str, second: &str) -> EngineHarness {
+    let mut w = EngineHarness::with(policy());
     for name in [first, second] {
         w.parent(name);
         w.child(&format!("of-{name}"), name, Ready);
@@ -72,10 +74,10 @@ fn no_edge_of_a_cycle_counts_whichever_was_seen_first() {
         for name in ["a", "b"] {
             assert_eq!(w.engine.reader().cyclic_edge_count(w.id(name), POLICY), 1, "{name}");
         }
-        let before = w.log.len();
+        let before = w.server.log.len();
         w.restart(&[second, first]);
         w.run(20_000);
-        assert_eq!(w.log.len(), before);
+        assert_eq!(w.server.log.len(), before);
     }
 }
 
@@ -95,13 +97,13 @@ fn what_is_left_of_a_cycle_that_is_broken_counts_again() {
 #[test]
 fn a_recount_finds_nothing_wrong_with_edges_that_do_not_count() {
     let mut w = ring("one", "two");
-    assert_eq!(w.engine.recount_kind(w.now, crate::world::PARENTS), aggregator::RecountResult::default());
+    assert_eq!(w.engine.recount_kind(w.now, crate::harness::PARENTS), aggregator::RecountResult::default());
     assert!(w.engine.reader().cyclic_edge_count(w.id("one"), POLICY) > 0);
 }
 
 #[test]
 fn a_long_ring_comes_to_rest() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     let names: Vec<String> = (0..200).map(|at| format!("p{at}")).collect();
     for name in &names {
         w.parent(name);
@@ -112,9 +114,9 @@ fn a_long_ring_comes_to_rest() {
     w.child("leaf", "p0", Ready);
     w.run(20_000);
     assert_eq!((w.says("p0"), w.says("p100")), ("AllChildrenReady".into(), "ChildrenMissing".into()));
-    let before = w.log.len();
+    let before = w.server.log.len();
     w.run(60_000);
-    assert_eq!(w.log.len(), before);
+    assert_eq!(w.server.log.len(), before);
 }
 
 #[test]
@@ -138,10 +140,10 @@ fn a_child_that_changes_hands_counts_for_its_new_owner_alone() {
 }
 
 /// `db` selects by labels that `web` carries.
-fn selected() -> World {
-    let mut w = World::with(policy());
+fn selected() -> EngineHarness {
+    let mut w = EngineHarness::with(policy());
     w.parent_so("db", |p| p.selects = vec![(POLICY, SelectorId(7))]);
-    w.create("web", crate::world::CHILDREN, Ready, |web| web.labels = vec![(POLICY, 0, SelectorId(7))]);
+    w.create("web", crate::harness::CHILDREN, Ready, |web| web.labels = vec![(POLICY, 0, SelectorId(7))]);
     w.run(20_000);
     w
 }
@@ -174,18 +176,18 @@ fn a_child_that_is_found_in_two_ways_counts_once_and_until_both_have_ended() {
 }
 
 /// `set` is owned by `db` and lends selectors; `claim-7` and `claim-8` carry labels. The objects appear in any order.
-fn claimed(order: &[&str]) -> World {
-    let mut w = World::with(policy());
+fn claimed(order: &[&str]) -> EngineHarness {
+    let mut w = EngineHarness::with(policy());
     for name in order {
         match *name {
             "db" => w.parent("db"),
-            "set" => w.create("set", crate::world::CHILDREN, Ready, |set| {
+            "set" => w.create("set", crate::harness::CHILDREN, Ready, |set| {
                 set.owners = vec![(POLICY, 0, "db".to_owned())];
                 set.lends = vec![(POLICY, SelectorId(7))];
             }),
             claim => {
                 let selector = SelectorId(claim.rsplit('-').next().unwrap().parse().unwrap());
-                w.create(claim, crate::world::CHILDREN, Ready, |c| c.labels = vec![(POLICY, 0, selector)]);
+                w.create(claim, crate::harness::CHILDREN, Ready, |c| c.labels = vec![(POLICY, 0, selector)]);
             }
         }
     }
@@ -193,7 +195,7 @@ fn claimed(order: &[&str]) -> World {
     w
 }
 
-fn total(w: &mut World) -> u32 {
+fn total(w: &mut EngineHarness) -> u32 {
     let db = w.id("db");
     w.engine.group_tally(db, POLICY, 0).total_count()
 }
@@ -236,7 +238,7 @@ fn what_is_lent_is_lost_with_the_lender_its_owner_and_what_it_lends() {
 #[test]
 fn what_two_lend_is_lost_with_the_second_of_them() {
     let mut w = claimed(&["db", "set", "claim-7"]);
-    w.create("twin", crate::world::CHILDREN, Ready, |twin| {
+    w.create("twin", crate::harness::CHILDREN, Ready, |twin| {
         twin.owners = vec![(POLICY, 0, "db".to_owned())];
         twin.lends = vec![(POLICY, SelectorId(7))];
     });
@@ -252,7 +254,7 @@ fn what_two_lend_is_lost_with_the_second_of_them() {
 
 #[test]
 fn children_may_be_seen_long_before_their_parent() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     for at in 0..50 {
         w.child(&format!("web-{at}"), "db", Ready);
     }
@@ -265,14 +267,14 @@ fn children_may_be_seen_long_before_their_parent() {
 
 #[test]
 fn a_parent_that_is_a_child_counts_with_what_is_known_of_it_not_with_what_it_says() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.parent("top");
     w.parent("mid");
     own(&mut w, "mid", &["top"]);
     w.child("leaf", "mid", Ready);
     w.run(20_000);
     // Another client writes a false failure to its condition.
-    w.fates = vec![crate::server::Fate::Retry(Duration::from_mins(1))];
+    w.server.fates = vec![crate::server::WriteFate::Retry(Duration::from_mins(1))];
     w.change_parent("mid", |p| {
         p.status.get_mut(&POLICY).unwrap().reason = readiness::rollup::ParentReason::ChildrenFailed;
     });
@@ -284,7 +286,7 @@ fn a_parent_that_is_a_child_counts_with_what_is_known_of_it_not_with_what_it_say
 
 #[test]
 fn a_parent_that_is_being_deleted_counts_as_that_whatever_its_children_are() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.parent("top");
     w.parent("mid");
     own(&mut w, "mid", &["top"]);
@@ -301,7 +303,7 @@ fn a_parent_that_is_being_deleted_counts_as_that_whatever_its_children_are() {
 
 #[test]
 fn a_parent_that_calls_itself_terminating_or_stuck_counts_with_what_is_known_of_it() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.parent("top");
     w.parent("mid");
     own(&mut w, "mid", &["top"]);
@@ -328,13 +330,14 @@ fn edges_are_told_with_their_role() {
 
 #[test]
 fn a_child_on_a_ring_bears_its_name_once_the_ring_is_open() {
-    let mut w = World::with(aggregator::EnginePolicy { expects_names: true, ..policy() });
+    let mut w = EngineHarness::with(aggregator::EnginePolicy { expects_names: true, ..policy() });
     w.parent("a");
     w.parent("b");
     own(&mut w, "a", &["b"]);
     own(&mut w, "b", &["a"]);
-    let is_named =
-        |w: &World| w.engine.reader().has_named_child(w.id("a"), POLICY, 0, crate::world::hash("b"));
+    let is_named = |w: &EngineHarness| {
+        w.engine.reader().has_named_child(w.id("a"), POLICY, 0, crate::conditions::hash("b"))
+    };
     assert!(!is_named(&w), "what is on a ring does not count");
     own(&mut w, "a", &[]);
     assert!(is_named(&w));

@@ -7,45 +7,47 @@ use readiness::Level::{Failed, Progressing, Ready, Stuck, Suspended, Terminating
 use readiness::rollup::{self, ChildWeight};
 
 use crate::answers::well;
+use crate::ask::HarnessQueries as _;
 use crate::blindness::EXTRAS;
-use crate::server::Entry;
-use crate::world::{CHILDREN, PARENTS, POLICY, World};
+use crate::conditions::ParentEntry;
+use crate::driver::EngineDriver as _;
+use crate::harness::{CHILDREN, EngineHarness, PARENTS, POLICY};
 use crate::{group, groups, policy};
 
 #[test]
 fn no_echo() {
     let mut w = well();
-    let before = w.log.len();
+    let before = w.server.log.len();
     for _ in 0..50 {
         w.observe("web");
         w.observe("db");
         w.run(333);
     }
-    assert_eq!(w.log.len(), before);
+    assert_eq!(w.server.log.len(), before);
 }
 
 #[test]
 fn a_chatty_child_that_stays_ready_moves_nobody_above_it() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.parent("top");
     w.parent("mid");
     w.change("mid", |mid| mid.owners = vec![(POLICY, 0, "top".to_owned())]);
     w.child("leaf", "mid", Ready);
     w.run(20_000);
     assert_eq!(w.says("top"), "AllChildrenReady");
-    let before = w.log.len();
+    let before = w.server.log.len();
     for _ in 0..50 {
         w.observe("leaf");
         w.run(33);
         let held = w.engine.group_tally(w.id("top"), POLICY, 0);
         assert_eq!(held.count_at(Ready), 1, "mid is not in doubt");
     }
-    assert_eq!(w.log.len(), before);
+    assert_eq!(w.server.log.len(), before);
 }
 
 #[test]
 fn a_chatty_child_that_stays_ready_does_not_restart_the_hold() {
-    let mut w = World::with(EnginePolicy { hold: Duration::from_secs(10), ..policy() });
+    let mut w = EngineHarness::with(EnginePolicy { hold: Duration::from_secs(10), ..policy() });
     w.parent("db");
     w.child("web", "db", Progressing);
     w.run(20_000);
@@ -62,19 +64,19 @@ fn a_write_that_is_seen_again_calls_for_no_other() {
     let mut w = well();
     for level in [Failed, Progressing, Ready] {
         w.turn("web", level);
-        let before = w.log.len();
+        let before = w.server.log.len();
         w.run(20_000);
         w.observe("db");
         w.run(20_000);
-        assert_eq!(w.log.len(), before + 1, "{level}");
+        assert_eq!(w.server.log.len(), before + 1, "{level}");
     }
 }
 
 /// Settles a cluster, restarts over it, and returns the writes after that.
-fn restarted(name: &str, reason: &str, mut w: World) {
+fn restarted(name: &str, reason: &str, mut w: EngineHarness) {
     w.run(15 * 60_000);
     assert_eq!(w.says("db"), reason, "{name}");
-    let before = w.log.len();
+    let before = w.server.log.len();
     for order in [&[][..], &["db", "web"], &["web", "db"]] {
         w.restart(order);
         w.run(60_000);
@@ -83,12 +85,12 @@ fn restarted(name: &str, reason: &str, mut w: World) {
     }
     w.run(20 * 60_000);
     assert_eq!(w.says("db"), reason, "{name}");
-    assert_eq!(w.log.len(), before, "{name}: {:?}", w.told("db"));
+    assert_eq!(w.server.log.len(), before, "{name}: {:?}", w.told("db"));
 }
 
 /// A parent `db` with a child `web` at this level.
-fn with(policy: EnginePolicy, level: readiness::Level) -> World {
-    let mut w = World::with(policy);
+fn with(policy: EnginePolicy, level: readiness::Level) -> EngineHarness {
+    let mut w = EngineHarness::with(policy);
     w.parent("db");
     w.child("web", "db", level);
     w
@@ -115,7 +117,7 @@ fn a_restart_at_rest_writes_nothing_whatever_is_said() {
 #[test]
 fn a_restart_leaves_alone_what_rests_on_a_parent_of_which_nothing_is_written() {
     let shadow = aggregator::PolicyId(2);
-    let mut w = World::empty();
+    let mut w = EngineHarness::empty();
     w.policy(POLICY, policy());
     w.policy(shadow, EnginePolicy { shadow: true, ..policy() });
     w.sync();
@@ -132,7 +134,7 @@ fn a_restart_leaves_alone_what_rests_on_a_parent_of_which_nothing_is_written() {
 #[test]
 fn a_restart_at_rest_writes_nothing_where_something_is_awaited() {
     let unhandled = |evidence| {
-        let mut w = World::with(EnginePolicy { pending: Duration::from_hours(1), ..policy() });
+        let mut w = EngineHarness::with(EnginePolicy { pending: Duration::from_hours(1), ..policy() });
         w.parent_so("db", |p| p.evidence = evidence);
         w.child("web", "db", Ready);
         w
@@ -141,7 +143,7 @@ fn a_restart_at_rest_writes_nothing_where_something_is_awaited() {
     let mut w = with(policy(), Ready);
     w.respecify("db", HandledEvidence::NotYet);
     restarted("silent", "OperatorSilent!", w);
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.parent("db");
     restarted("missing", "ChildrenMissing!", w);
     let deadline = Some(Duration::from_mins(3));
@@ -172,12 +174,12 @@ fn a_parent_that_is_deleted_is_told_once_and_then_left_alone() {
     w.change_parent("db", |p| p.deleting = true);
     w.run(1_000);
     assert_eq!(w.says("db"), "Terminating");
-    let before = w.log.len();
+    let before = w.server.log.len();
     w.turn("web", Terminating);
     w.run(1_000);
     w.remove("web");
     w.run(1_000);
-    assert_eq!(w.log.len(), before);
+    assert_eq!(w.server.log.len(), before);
 }
 
 #[test]
@@ -187,14 +189,18 @@ fn a_deletion_beyond_its_limit_is_told_once_and_then_left_alone() {
     w.change_parent("db", |p| (p.deleting, p.stuck_at) = (true, Some(limit)));
     w.run(9 * 60_000);
     assert_eq!(w.says("db"), "Terminating");
-    let before = w.log.len();
+    let before = w.server.log.len();
     w.run(2 * 60_000);
-    assert_eq!((&*w.says("db"), w.log.len()), ("DeletionStuck!", before + 1), "nothing but time has passed");
+    assert_eq!(
+        (&*w.says("db"), w.server.log.len()),
+        ("DeletionStuck!", before + 1),
+        "nothing but time has passed"
+    );
     w.turn("web", Terminating);
     w.run(1_000);
     w.remove("web");
     w.run(60_000);
-    assert_eq!(w.log.len(), before + 1);
+    assert_eq!(w.server.log.len(), before + 1);
     let mut w = well();
     w.change_parent("db", |p| (p.deleting, p.stuck_at) = (true, Some(readiness::Time(0))));
     w.run(1_000);
@@ -204,7 +210,7 @@ fn a_deletion_beyond_its_limit_is_told_once_and_then_left_alone() {
 
 #[test]
 fn what_a_deleted_parent_says_of_its_end_is_set_right_where_somebody_takes_or_turns_it() {
-    type Tamper = fn(&mut Entry);
+    type Tamper = fn(&mut ParentEntry);
     let cases: [(&str, Option<Tamper>); 3] = [
         ("taken away", None),
         ("turned", Some(|entry| entry.turned = Some(rollup::ConditionStatus::True))),
@@ -214,13 +220,13 @@ fn what_a_deleted_parent_says_of_its_end_is_set_right_where_somebody_takes_or_tu
         let mut w = well();
         w.change_parent("db", |p| p.deleting = true);
         w.run(1_000);
-        let before = w.log.len();
+        let before = w.server.log.len();
         w.change_parent("db", |p| match tamper {
             None => p.status.clear(),
             Some(tamper) => p.status.values_mut().for_each(tamper),
         });
         w.run(60_000);
-        assert_eq!(w.log.len(), before + 1, "{what}: set right once");
+        assert_eq!(w.server.log.len(), before + 1, "{what}: set right once");
         assert_eq!(w.says("db"), "Terminating", "{what}");
         assert_eq!(w.objects["db"].parent.as_ref().unwrap().status[&POLICY].turned, None, "{what}");
     }
@@ -228,7 +234,7 @@ fn what_a_deleted_parent_says_of_its_end_is_set_right_where_somebody_takes_or_tu
 
 #[test]
 fn a_deadline_is_not_passed_by_a_restart_that_finds_an_old_unknown() {
-    let mut w = World::with(EnginePolicy { deadline: Some(Duration::from_mins(10)), ..policy() });
+    let mut w = EngineHarness::with(EnginePolicy { deadline: Some(Duration::from_mins(10)), ..policy() });
     w.parent("db");
     w.child("web", "db", Unknown);
     w.run(9 * 60_000);
@@ -249,7 +255,7 @@ fn a_restart_writes_nothing_above_a_parent_whose_condition_another_client_has() 
         for (hold, level, reason) in
             [(0, Ready, "AllChildrenReady"), (10, Ready, "AllChildrenReady"), (10, Failed, "ChildrenFailed")]
         {
-            let mut w = World::empty();
+            let mut w = EngineHarness::empty();
             w.policy(POLICY, groups(vec![group(PARENTS), group(EXTRAS)]));
             w.policy(below, EnginePolicy { hold: Duration::from_secs(hold), ..policy() });
             w.sync();
@@ -264,17 +270,21 @@ fn a_restart_writes_nothing_above_a_parent_whose_condition_another_client_has() 
             w.create("disk", EXTRAS, level, |disk| disk.owners = vec![(POLICY, 1, "top".to_owned())]);
             w.run(60_000);
             assert_eq!(w.says("top"), reason, "{evidence:?}");
-            let before = w.log.len();
+            let before = w.server.log.len();
             w.restart(&[]);
             w.run(60_000);
-            assert!(w.log[before..].is_empty(), "{evidence:?}, hold {hold} s: {:?}", &w.log[before..]);
+            assert!(
+                w.server.log[before..].is_empty(),
+                "{evidence:?}, hold {hold} s: {:?}",
+                &w.server.log[before..]
+            );
         }
     }
 }
 
 #[test]
 fn an_operator_is_silent_for_the_settle_time_only_where_that_was_seen() {
-    let mut w = World::with(EnginePolicy { settle: Duration::from_secs(30), ..policy() });
+    let mut w = EngineHarness::with(EnginePolicy { settle: Duration::from_secs(30), ..policy() });
     w.parent_so("db", |db| db.evidence = HandledEvidence::Silent);
     w.child("web", "db", Ready);
     w.run(1_000);
@@ -292,7 +302,7 @@ fn an_operator_is_silent_for_the_settle_time_only_where_that_was_seen() {
 #[test]
 fn a_restart_writes_nothing_above_a_parent_that_has_no_room_for_stalled() {
     let below = aggregator::PolicyId(2);
-    let mut w = World::empty();
+    let mut w = EngineHarness::empty();
     w.policy(POLICY, groups(vec![group(PARENTS), group(EXTRAS)]));
     w.policy(below, EnginePolicy { pending: Duration::from_mins(5), ..policy() });
     w.sync();
@@ -314,8 +324,8 @@ fn a_restart_writes_nothing_above_a_parent_that_has_no_room_for_stalled() {
     w.run(10 * 60_000);
     let said = ("ChildrenMissing!".to_owned(), "ChildrenFailed!".to_owned());
     assert_eq!((w.says_for("mid", below), w.says("top")), said, "nobody brings it back");
-    let before = w.log.len();
+    let before = w.server.log.len();
     w.restart(&[]);
     w.run(10 * 60_000);
-    assert!(w.log[before..].is_empty(), "{:?}", &w.log[before..]);
+    assert!(w.server.log[before..].is_empty(), "{:?}", &w.server.log[before..]);
 }

@@ -3,17 +3,19 @@
 use readiness::Level::{Failed, Progressing, Ready};
 
 use crate::answers::well;
+use crate::ask::HarnessQueries as _;
+use crate::driver::EngineDriver as _;
+use crate::harness::EngineHarness;
 use crate::policy;
-use crate::world::World;
 
 #[test]
 fn who_stands_by_writes_nothing_and_says_it_all_once_it_leads() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.stand_by(true);
     w.parent("db");
     w.child("web", "db", Progressing);
     w.run(60_000);
-    assert!(w.log.is_empty(), "{:?}", w.log);
+    assert!(w.server.log.is_empty(), "{:?}", w.server.log);
     assert_eq!(w.engine.withheld_count(), 1);
     w.stand_by(false);
     w.run(60_000);
@@ -24,7 +26,7 @@ fn who_stands_by_writes_nothing_and_says_it_all_once_it_leads() {
 #[test]
 fn who_takes_over_at_rest_writes_nothing() {
     let mut w = well();
-    let before = w.log.len();
+    let before = w.server.log.len();
     for _ in 0..5 {
         w.stand_by(true);
         w.run(60_000);
@@ -34,7 +36,7 @@ fn who_takes_over_at_rest_writes_nothing() {
         w.stand_by(false);
         w.run(60_000);
     }
-    assert_eq!(w.log.len(), before);
+    assert_eq!(w.server.log.len(), before);
 }
 
 #[test]
@@ -59,7 +61,7 @@ fn what_another_leader_writes_is_no_fight() {
         w.stand_by(true);
         w.turn("web", Failed);
         w.run(20_000);
-        let other = w.render("db").unwrap();
+        let other = crate::render::render(&w, "db").unwrap();
         w.change_parent("db", |parent| parent.status = other);
         w.run(20_000);
         assert_eq!(w.engine.withheld_count(), 0);
@@ -74,7 +76,7 @@ fn what_another_leader_writes_is_no_fight() {
 
 #[test]
 fn a_parent_that_is_gone_is_held_no_more() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.stand_by(true);
     w.parent("db");
     w.run(20_000);
@@ -83,5 +85,5 @@ fn a_parent_that_is_gone_is_held_no_more() {
     assert_eq!(w.engine.withheld_count(), 0);
     w.stand_by(false);
     w.run(20_000);
-    assert!(w.log.is_empty());
+    assert!(w.server.log.is_empty());
 }

@@ -8,7 +8,9 @@ use readiness::Steadiness;
 use readiness::rollup::{ChildWeight, ParentReason};
 use timer::Seed;
 
-use crate::world::{CHILDREN, POLICY, World};
+use crate::ask::HarnessQueries as _;
+use crate::driver::EngineDriver as _;
+use crate::harness::{CHILDREN, EngineHarness, POLICY};
 use crate::{group, policy};
 
 const AVAILABLE: ChildWeight = steady(Steadiness::Available);
@@ -23,8 +25,8 @@ fn tolerant() -> EnginePolicy {
 }
 
 /// A parent that is ready with two children.
-fn ready_with(policy: EnginePolicy) -> World {
-    let mut w = World::with(policy);
+fn ready_with(policy: EnginePolicy) -> EngineHarness {
+    let mut w = EngineHarness::with(policy);
     w.parent("db");
     w.child("web", "db", Ready);
     w.child("store", "db", Ready);
@@ -33,7 +35,7 @@ fn ready_with(policy: EnginePolicy) -> World {
     w
 }
 
-fn weigh(w: &mut World, child: &str, weight: ChildWeight) {
+fn weigh(w: &mut EngineHarness, child: &str, weight: ChildWeight) {
     w.change(child, |object| object.weights = vec![weight]);
 }
 
@@ -55,7 +57,7 @@ fn steady_under_churn() {
 #[test]
 fn an_answer_that_stands_on_less_than_ready_children_is_known_to() {
     let mut w = ready_with(tolerant());
-    let tolerating = |w: &World| w.engine.is_tolerating(w.id("db"), POLICY);
+    let tolerating = |w: &EngineHarness| w.engine.is_tolerating(w.id("db"), POLICY);
     assert!(!tolerating(&w));
     weigh(&mut w, "web", AVAILABLE);
     w.run(1_000);
@@ -75,15 +77,15 @@ fn what_stands_on_less_than_ready_children_is_counted_as_ready_above() {
     let graceful = EnginePolicy { grace: Duration::from_secs(60), ..policy() };
     for (below, weight) in [(tolerant(), AVAILABLE), (graceful, ChildWeight::of(Progressing))] {
         let over = aggregator::PolicyId(2);
-        let mut w = World::with(below);
-        w.policy(over, crate::groups(vec![group(crate::world::PARENTS)]));
+        let mut w = EngineHarness::with(below);
+        w.policy(over, crate::groups(vec![group(crate::harness::PARENTS)]));
         w.sync();
         w.parent_so("top", |top| top.policies = vec![over]);
         w.parent("db");
         w.change("db", |db| db.owners = vec![(over, 0, "top".to_owned())]);
         w.child("web", "db", Ready);
         w.run(20_000);
-        let ready = |w: &World| w.engine.group_tally(w.id("top"), over, 0).count_at(Ready);
+        let ready = |w: &EngineHarness| w.engine.group_tally(w.id("top"), over, 0).count_at(Ready);
         // The second change waits for quiet.
         for step in [weight, ChildWeight::of(Ready), weight] {
             weigh(&mut w, "web", step);
@@ -110,7 +112,7 @@ fn under_a_strict_policy_only_ready_children_keep_a_parent_ready() {
 
 #[test]
 fn a_parent_turns_true_with_ready_children_alone() {
-    let mut w = World::with(tolerant());
+    let mut w = EngineHarness::with(tolerant());
     w.parent("db");
     w.child("web", "db", Progressing);
     w.run(20_000);
@@ -207,7 +209,7 @@ fn the_pass_reads_what_a_parent_is_counted_ready_without() {
 
 #[test]
 fn a_parent_above_does_not_notice_grace_either() {
-    let mut w = World::with(EnginePolicy { grace: Duration::from_secs(60), ..tolerant() });
+    let mut w = EngineHarness::with(EnginePolicy { grace: Duration::from_secs(60), ..tolerant() });
     w.parent("shop");
     w.parent("db");
     w.change("db", |db| db.owners = vec![(POLICY, 0, "shop".to_owned())]);
@@ -231,11 +233,11 @@ fn a_restart_keeps_what_stands_on_available_children() {
     let mut w = ready_with(tolerant());
     weigh(&mut w, "web", AVAILABLE);
     w.run(20_000);
-    let writes = w.log.len();
+    let writes = w.server.log.len();
     w.restart(&[]);
     w.run(60_000);
     assert_eq!(w.says("db"), "AllChildrenReady");
-    assert_eq!(w.log.len(), writes, "nothing is written");
+    assert_eq!(w.server.log.len(), writes, "nothing is written");
     w.run(10 * 60_000);
     assert_eq!(w.says("db"), "ChildrenProgressing");
     w.restart(&[]);
@@ -245,7 +247,7 @@ fn a_restart_keeps_what_stands_on_available_children() {
 
 #[test]
 fn a_parent_above_does_not_notice() {
-    let mut w = World::with(tolerant());
+    let mut w = EngineHarness::with(tolerant());
     w.parent("shop");
     w.parent("db");
     w.change("db", |db| db.owners = vec![(POLICY, 0, "shop".to_owned())]);

@@ -9,8 +9,9 @@ use proptest::prelude::*;
 use readiness::Level;
 use readiness::rollup::ChildWeight;
 
-use crate::server::Fate;
-use crate::world::{CHILDREN, POLICY, World};
+use crate::driver::EngineDriver as _;
+use crate::harness::{CHILDREN, EngineHarness, POLICY};
+use crate::server::WriteFate;
 use crate::{group, groups};
 
 /// The second policy.
@@ -32,7 +33,7 @@ pub(crate) const LEVELS: [Level; 8] = [
 
 /// One step of a history.
 #[derive(Clone, Debug)]
-pub(crate) enum Step {
+pub(crate) enum HistoryStep {
     Wait(u64),
     Child { child: u8, of: u8, level: usize, labelled: bool },
     Turn { child: u8, level: usize, terminal: bool },
@@ -52,37 +53,37 @@ pub(crate) enum Step {
     Standby(bool),
 }
 
-pub(crate) fn step() -> impl Strategy<Value = Step> {
+pub(crate) fn step() -> impl Strategy<Value = HistoryStep> {
     let (parent, child, level) = (0..PARENTS, 0..CHILD_NAMES, 0..LEVELS.len());
     prop_oneof![
-        8 => prop_oneof![0..150_u64, 0..1_500_u64, 0..20_000_u64].prop_map(Step::Wait),
+        8 => prop_oneof![0..150_u64, 0..1_500_u64, 0..20_000_u64].prop_map(HistoryStep::Wait),
         6 => (child.clone(), parent.clone(), level.clone(), any::<bool>())
-            .prop_map(|(child, of, level, labelled)| Step::Child { child, of, level, labelled }),
+            .prop_map(|(child, of, level, labelled)| HistoryStep::Child { child, of, level, labelled }),
         12 => (child.clone(), prop_oneof![3 => 0..2_usize, 1 => level], any::<bool>())
-            .prop_map(|(child, level, terminal)| Step::Turn { child, level, terminal }),
-        2 => child.clone().prop_map(Step::Remove),
+            .prop_map(|(child, level, terminal)| HistoryStep::Turn { child, level, terminal }),
+        2 => child.clone().prop_map(HistoryStep::Remove),
         4 => (parent.clone(), 0..3_u8, any::<bool>(), any::<bool>())
-            .prop_map(|(parent, evidence, both, selects)| Step::Parent { parent, evidence, both, selects }),
-        3 => (parent.clone(), proptest::option::of(parent.clone())).prop_map(|(parent, of)| Step::Own { parent, of }),
-        2 => (parent.clone(), 0..3_u8).prop_map(|(parent, evidence)| Step::Respecify { parent, evidence }),
-        2 => (parent.clone(), 0..3_u8).prop_map(|(parent, evidence)| Step::Evidence { parent, evidence }),
-        1 => parent.clone().prop_map(Step::RemoveParent),
-        1 => parent.clone().prop_map(Step::Delete),
-        1 => (parent.clone(), child).prop_map(|(parent, child)| Step::Expect { parent, child }),
-        1 => parent.prop_map(|parent| Step::Blot { parent }),
-        2 => (0..3_u16, 0..5_u8).prop_map(|(kind, state)| Step::Kind { kind, state }),
-        2 => proptest::collection::vec(0..5_u8, 1..5).prop_map(Step::Fates),
-        1 => any::<bool>().prop_map(Step::Restart),
-        1 => any::<bool>().prop_map(Step::Policy),
-        1 => any::<bool>().prop_map(Step::Standby),
+            .prop_map(|(parent, evidence, both, selects)| HistoryStep::Parent { parent, evidence, both, selects }),
+        3 => (parent.clone(), proptest::option::of(parent.clone())).prop_map(|(parent, of)| HistoryStep::Own { parent, of }),
+        2 => (parent.clone(), 0..3_u8).prop_map(|(parent, evidence)| HistoryStep::Respecify { parent, evidence }),
+        2 => (parent.clone(), 0..3_u8).prop_map(|(parent, evidence)| HistoryStep::Evidence { parent, evidence }),
+        1 => parent.clone().prop_map(HistoryStep::RemoveParent),
+        1 => parent.clone().prop_map(HistoryStep::Delete),
+        1 => (parent.clone(), child).prop_map(|(parent, child)| HistoryStep::Expect { parent, child }),
+        1 => parent.prop_map(|parent| HistoryStep::Blot { parent }),
+        2 => (0..3_u16, 0..5_u8).prop_map(|(kind, state)| HistoryStep::Kind { kind, state }),
+        2 => proptest::collection::vec(0..5_u8, 1..5).prop_map(HistoryStep::Fates),
+        1 => any::<bool>().prop_map(HistoryStep::Restart),
+        1 => any::<bool>().prop_map(HistoryStep::Policy),
+        1 => any::<bool>().prop_map(HistoryStep::Standby),
     ]
 }
 
 /// Parents count for each other under both policies; the second one has a quorum, a maximum, an optional group and
 /// names.
-pub(crate) fn world() -> World {
-    let mut w = World::empty();
-    let parents = |min| ChildGroup { min, ..group(crate::world::PARENTS) };
+pub(crate) fn harness() -> EngineHarness {
+    let mut w = EngineHarness::empty();
+    let parents = |min| ChildGroup { min, ..group(crate::harness::PARENTS) };
     w.policy(POLICY, groups(vec![ChildGroup { min: 0, ..group(CHILDREN) }, parents(0)]));
     let most = ChildGroup { min: 0, max: Some(3), quorum: Quorum::Percent(60), ..group(CHILDREN) };
     let beside = ChildGroup { role: GroupRole::Optional, min: 0, ..group(EXTRAS) };
@@ -101,14 +102,14 @@ pub(crate) fn world() -> World {
 }
 
 /// Removes the second policy, or applies it again to all existing parents and children.
-fn take_policy(w: &mut World, on: bool) {
+fn take_policy(w: &mut EngineHarness, on: bool) {
     if on == w.policies.contains_key(&OTHER) {
         return;
     }
     if !on {
         return w.forget(OTHER);
     }
-    let other = world().policies[&OTHER].clone();
+    let other = harness().policies[&OTHER].clone();
     w.policy(OTHER, other);
     for name in w.objects.keys().cloned().collect::<Vec<_>>() {
         w.change(&name, |object| {
@@ -142,10 +143,10 @@ fn kind_of(at: u8) -> KindId {
     if at + 1 == CHILD_NAMES { EXTRAS } else { CHILDREN }
 }
 
-pub(crate) fn take(w: &mut World, step: &Step) {
+pub(crate) fn take(w: &mut EngineHarness, step: &HistoryStep) {
     match *step {
-        Step::Wait(millis) => w.run(millis),
-        Step::Child { child: at, of, level, labelled } => {
+        HistoryStep::Wait(millis) => w.run(millis),
+        HistoryStep::Child { child: at, of, level, labelled } => {
             let groups = if kind_of(at) == EXTRAS { vec![(OTHER, 1)] } else { vec![(POLICY, 0), (OTHER, 0)] };
             if !w.objects.contains_key(&child(at)) {
                 w.create(&child(at), kind_of(at), LEVELS[level], |_| {});
@@ -165,14 +166,14 @@ pub(crate) fn take(w: &mut World, step: &Step) {
                 }
             });
         }
-        Step::Turn { child: at, level, terminal } => {
+        HistoryStep::Turn { child: at, level, terminal } => {
             if w.objects.contains_key(&child(at)) {
                 w.change(&child(at), |object| object.weights = vec![weight(level, terminal)]);
             }
         }
-        Step::Remove(at) => w.remove(&child(at)),
-        Step::RemoveParent(at) => w.remove(&parent(at)),
-        Step::Kind { kind, state } => {
+        HistoryStep::Remove(at) => w.remove(&child(at)),
+        HistoryStep::RemoveParent(at) => w.remove(&parent(at)),
+        HistoryStep::Kind { kind, state } => {
             let state = [
                 KindState::Synced,
                 KindState::Listing,
@@ -182,18 +183,18 @@ pub(crate) fn take(w: &mut World, step: &Step) {
             ][usize::from(state)];
             w.kind(KindId(kind), state);
         }
-        Step::Fates(ref fates) => {
+        HistoryStep::Fates(ref fates) => {
             let fate = |at: &u8| match at {
-                0 => Fate::Conflict,
-                1 => Fate::Retry(Duration::from_millis(700)),
-                2 => Fate::Unheard(Duration::from_secs(2)),
-                _ => Fate::Lands,
+                0 => WriteFate::Conflict,
+                1 => WriteFate::Retry(Duration::from_millis(700)),
+                2 => WriteFate::Unheard(Duration::from_secs(2)),
+                _ => WriteFate::Lands,
             };
-            w.fates.extend(fates.iter().map(fate));
+            w.server.fates.extend(fates.iter().map(fate));
         }
-        Step::Policy(on) => take_policy(w, on),
-        Step::Standby(on) => w.stand_by(on),
-        Step::Restart(reversed) => {
+        HistoryStep::Policy(on) => take_policy(w, on),
+        HistoryStep::Standby(on) => w.stand_by(on),
+        HistoryStep::Restart(reversed) => {
             let mut order: Vec<String> = w.objects.keys().cloned().collect();
             if reversed {
                 order.reverse();
@@ -204,19 +205,19 @@ pub(crate) fn take(w: &mut World, step: &Step) {
     }
 }
 
-fn take_parents(w: &mut World, step: &Step) {
-    let (Step::Parent { parent: at, .. }
-    | Step::Own { parent: at, .. }
-    | Step::Respecify { parent: at, .. }
-    | Step::Evidence { parent: at, .. }
-    | Step::Delete(at)
-    | Step::Expect { parent: at, .. }
-    | Step::Blot { parent: at }) = *step
+fn take_parents(w: &mut EngineHarness, step: &HistoryStep) {
+    let (HistoryStep::Parent { parent: at, .. }
+    | HistoryStep::Own { parent: at, .. }
+    | HistoryStep::Respecify { parent: at, .. }
+    | HistoryStep::Evidence { parent: at, .. }
+    | HistoryStep::Delete(at)
+    | HistoryStep::Expect { parent: at, .. }
+    | HistoryStep::Blot { parent: at }) = *step
     else {
         return;
     };
     let name = parent(at);
-    if let Step::Parent { evidence: marks, both, selects, .. } = *step {
+    if let HistoryStep::Parent { evidence: marks, both, selects, .. } = *step {
         if w.objects.contains_key(&name) {
             return;
         }
@@ -235,17 +236,19 @@ fn take_parents(w: &mut World, step: &Step) {
         return;
     }
     match *step {
-        Step::Own { of, .. } => w.change(&name, |object| {
+        HistoryStep::Own { of, .. } => w.change(&name, |object| {
             let above = of.map(|of| [(POLICY, 1, parent(of)), (OTHER, 2, parent(of))]);
             object.owners = above.into_iter().flatten().collect();
         }),
-        Step::Respecify { evidence: marks, .. } => w.respecify(&name, evidence(marks)),
-        Step::Evidence { evidence: marks, .. } => w.change_parent(&name, |p| p.evidence = evidence(marks)),
-        Step::Delete(_) => w.change_parent(&name, |p| p.deleting = true),
-        Step::Expect { child: expected, .. } => {
+        HistoryStep::Respecify { evidence: marks, .. } => w.respecify(&name, evidence(marks)),
+        HistoryStep::Evidence { evidence: marks, .. } => {
+            w.change_parent(&name, |p| p.evidence = evidence(marks));
+        }
+        HistoryStep::Delete(_) => w.change_parent(&name, |p| p.deleting = true),
+        HistoryStep::Expect { child: expected, .. } => {
             w.change_parent(&name, |p| p.expects = vec![(OTHER, 0, child(expected))]);
         }
-        Step::Blot { .. } => w.change_parent(&name, |p| {
+        HistoryStep::Blot { .. } => w.change_parent(&name, |p| {
             if let Some(entry) = p.status.get_mut(&POLICY) {
                 entry.stalled = !entry.stalled;
             }

@@ -5,37 +5,37 @@ use readiness::Level::{Failed, Progressing, Ready};
 use readiness::Time;
 
 use crate::answers::well;
+use crate::ask::HarnessQueries as _;
+use crate::driver::EngineDriver as _;
+use crate::harness::{EngineHarness, POLICY};
 use crate::policy;
-use crate::world::{POLICY, World};
 
-impl World {
-    fn first_ready(&mut self) -> Option<Time> {
-        let db = self.id("db");
-        self.engine.take_first_ready(db, POLICY)
-    }
+fn first_ready(harness: &mut EngineHarness) -> Option<Time> {
+    let db = harness.id("db");
+    harness.engine.take_first_ready(db, POLICY)
 }
 
 #[test]
 fn a_generation_becomes_ready_for_the_first_time_once() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.child("web", "db", Progressing);
     w.run(1_000);
     let start = w.now;
     w.parent("db");
     w.run(60_000);
-    assert_eq!(w.first_ready(), None, "not ready yet");
+    assert_eq!(first_ready(&mut w), None, "not ready yet");
     w.turn("web", Ready);
     w.run(60_000);
-    assert_eq!(w.first_ready(), Some(start));
+    assert_eq!(first_ready(&mut w), Some(start));
     w.turn("web", Failed);
     w.run(60_000);
     w.turn("web", Ready);
     w.run(60_000);
-    assert_eq!(w.first_ready(), None, "ready again, not for the first time");
+    assert_eq!(first_ready(&mut w), None, "ready again, not for the first time");
     let again = w.now;
     w.respecify("db", HandledEvidence::Handled);
     w.run(60_000);
-    assert_eq!(w.first_ready(), Some(again));
+    assert_eq!(first_ready(&mut w), Some(again));
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn a_generation_that_was_known_before_a_restart_is_not_first_seen() {
     w.restart(&["db", "web"]);
     w.turn("web", Ready);
     w.run(60_000);
-    assert_eq!((w.says("db"), w.first_ready()), ("AllChildrenReady".to_owned(), None));
+    assert_eq!((w.says("db"), first_ready(&mut w)), ("AllChildrenReady".to_owned(), None));
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn what_calls_for_no_write_is_not_remembered_for_the_next() {
 
 #[test]
 fn what_time_alone_calls_for_was_called_for_by_nothing() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.child("web", "db", Ready);
     w.parent("db");
     w.run(60_000);
@@ -95,9 +95,9 @@ fn what_time_alone_calls_for_was_called_for_by_nothing() {
 #[test]
 fn a_write_that_is_delayed_on_purpose_was_called_for_by_nothing() {
     // A message alone waits for ten seconds, a failed write for as long as the server asks.
-    let message: fn(&mut World) = |w| w.child("api", "db", Progressing);
-    let failed: fn(&mut World) = |w| {
-        w.fates = vec![crate::server::Fate::Retry(std::time::Duration::from_secs(7))];
+    let message: fn(&mut EngineHarness) = |w| w.child("api", "db", Progressing);
+    let failed: fn(&mut EngineHarness) = |w| {
+        w.server.fates = vec![crate::server::WriteFate::Retry(std::time::Duration::from_secs(7))];
         w.turn("web", Ready);
     };
     for (change, called) in [(message, 1), (failed, 2)] {
@@ -119,8 +119,8 @@ fn a_write_that_waits_for_its_window_was_called_for_by_what_waits() {
             quiet: std::time::Duration::from_millis(quiet),
             cap: std::time::Duration::from_secs(1),
         };
-        let mut w = World::with(aggregator::EnginePolicy { debounce, ..policy() });
-        w.delay = std::time::Duration::from_millis(delay);
+        let mut w = EngineHarness::with(aggregator::EnginePolicy { debounce, ..policy() });
+        w.server.delay = std::time::Duration::from_millis(delay);
         w.parent("db");
         w.child("web", "db", Ready);
         w.run(60_000);

@@ -3,18 +3,19 @@
 use readiness::Level::{Failed, Progressing, Ready};
 use readiness::rollup::ParentReason;
 
+use crate::driver::EngineDriver as _;
+use crate::harness::EngineHarness;
 use crate::policy;
-use crate::world::World;
 
 /// Returns the transitions of `db` since the last call, as text.
-fn turns(w: &mut World) -> Vec<String> {
+fn turns(w: &mut EngineHarness) -> Vec<String> {
     let word = |reason: Option<ParentReason>| reason.map_or("nothing", ParentReason::as_str);
     let of_db = w.turns.drain(..).filter(|(name, _, _)| name == "db");
     of_db.map(|(_, from, to)| format!("{} → {}", word(from), to.as_str())).collect()
 }
 
-fn begun(shadow: bool) -> World {
-    let mut w = World::with(aggregator::EnginePolicy { shadow, ..policy() });
+fn begun(shadow: bool) -> EngineHarness {
+    let mut w = EngineHarness::with(aggregator::EnginePolicy { shadow, ..policy() });
     w.parent("db");
     w.child("web", "db", Progressing);
     w.run(60_000);
@@ -55,7 +56,7 @@ fn in_shadow_they_are_told_too_though_nothing_is_written() {
     w.turn("web", Failed);
     w.run(60_000);
     assert_eq!(turns(&mut w), ["ChildrenProgressing → ChildrenFailed"]);
-    assert!(w.log.is_empty());
+    assert!(w.server.log.is_empty());
 }
 
 #[test]

@@ -4,18 +4,20 @@ use aggregator::{ChildGroup, GroupRole, Quorum};
 use readiness::Level::{Failed, Progressing, Ready, Unknown};
 use readiness::rollup::ChildWeight;
 
-use crate::world::{CHILDREN, PARENTS, World};
+use crate::ask::HarnessQueries as _;
+use crate::driver::EngineDriver as _;
+use crate::harness::{CHILDREN, EngineHarness, PARENTS};
 use crate::{group, groups, policy};
 
 const UNJUDGED: ChildWeight = ChildWeight::of(Ready).unjudged();
 
-fn weigh(w: &mut World, child: &str, weight: ChildWeight) {
+fn weigh(w: &mut EngineHarness, child: &str, weight: ChildWeight) {
     w.change(child, |object| object.weights = vec![weight]);
 }
 
 /// A parent of children that weigh so, a long while later.
-fn parent_of(group: ChildGroup, weights: &[ChildWeight]) -> World {
-    let mut w = World::with(groups(vec![group]));
+fn parent_of(group: ChildGroup, weights: &[ChildWeight]) -> EngineHarness {
+    let mut w = EngineHarness::with(groups(vec![group]));
     w.parent("db");
     for (n, weight) in weights.iter().enumerate() {
         w.child(&format!("web-{n}"), "db", weight.level());
@@ -54,7 +56,7 @@ fn a_child_that_awaits_its_rule_makes_no_parent_ready() {
     assert_eq!(w.says("db"), "AllChildrenReady");
 }
 
-fn awaits(w: &World) -> bool {
+fn awaits(w: &EngineHarness) -> bool {
     matches!(w.says("db").as_str(), "ChildrenPending" | "ChildrenSettling")
 }
 
@@ -81,11 +83,11 @@ fn a_quorum_is_reached_by_those_that_are_judged() {
 fn an_optional_child_that_awaits_its_rule_holds_nobody_back() {
     let mut both = vec![group(CHILDREN), group(CHILDREN)];
     both[1] = ChildGroup { role: GroupRole::Optional, min: 0, ..group(CHILDREN) };
-    let mut w = World::with(groups(both));
+    let mut w = EngineHarness::with(groups(both));
     w.parent("db");
     w.child("web", "db", Ready);
     w.create("extra", CHILDREN, Ready, |extra| {
-        extra.owners = vec![(crate::world::POLICY, 1, "db".to_owned())];
+        extra.owners = vec![(crate::harness::POLICY, 1, "db".to_owned())];
     });
     weigh(&mut w, "extra", UNJUDGED);
     w.run(60_000);
@@ -95,7 +97,7 @@ fn an_optional_child_that_awaits_its_rule_holds_nobody_back() {
 #[test]
 fn what_rests_on_a_child_that_awaits_its_rule_makes_no_parent_above_ready() {
     let over = aggregator::PolicyId(2);
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.policy(over, groups(vec![group(PARENTS)]));
     w.sync();
     w.parent_so("top", |top| top.policies = vec![over]);
@@ -105,7 +107,7 @@ fn what_rests_on_a_child_that_awaits_its_rule_makes_no_parent_above_ready() {
         w.child(web, db, Ready);
     }
     w.run(60_000);
-    let top = |w: &World| w.engine.answer_of(w.id("top"), over).unwrap().reason.as_str();
+    let top = |w: &EngineHarness| w.engine.answer_of(w.id("top"), over).unwrap().reason.as_str();
     assert_eq!(top(&w), "AllChildrenReady");
     weigh(&mut w, "store", ChildWeight::of(Failed));
     w.run(10_000);

@@ -4,7 +4,9 @@ use aggregator::{EnginePolicy, HandledEvidence, KindId, KindState, PolicyId};
 use readiness::Level::{self, Failed, Progressing, Ready, Stuck, Unknown};
 
 use crate::answers::well;
-use crate::world::{CHILDREN, PARENTS, POLICY, World};
+use crate::ask::HarnessQueries as _;
+use crate::driver::EngineDriver as _;
+use crate::harness::{CHILDREN, EngineHarness, PARENTS, POLICY};
 use crate::{group, groups, policy};
 
 const OTHER: PolicyId = PolicyId(2);
@@ -37,7 +39,7 @@ fn an_answer_about_the_generation_before_is_none_about_this_one() {
 #[test]
 fn who_waited_for_a_parent_below_is_evaluated_with_it_although_that_one_says_what_it_said() {
     const EXTRAS: KindId = KindId(2);
-    let mut w = World::empty();
+    let mut w = EngineHarness::empty();
     w.policy(POLICY, groups(vec![group(PARENTS), group(CHILDREN)]));
     w.policy(OTHER, groups(vec![group(EXTRAS)]));
     w.sync();
@@ -61,7 +63,7 @@ fn who_waited_for_a_parent_below_is_evaluated_with_it_although_that_one_says_wha
 
 #[test]
 fn a_parent_that_cannot_be_ready_any_more_is_not_counted_as_ready_until_it_is_evaluated() {
-    type Change = fn(&mut World);
+    type Change = fn(&mut EngineHarness);
     let changes: [Change; 5] = [
         |w| w.change_parent("mid", |mid| mid.evidence = HandledEvidence::NotYet),
         |w| w.change_parent("mid", |mid| mid.evidence = HandledEvidence::Failed),
@@ -70,7 +72,7 @@ fn a_parent_that_cannot_be_ready_any_more_is_not_counted_as_ready_until_it_is_ev
         |w| w.respecify("mid", HandledEvidence::Handled),
     ];
     for change in changes {
-        let mut w = World::with(policy());
+        let mut w = EngineHarness::with(policy());
         w.parent("top");
         w.parent("mid");
         w.change("mid", |mid| mid.owners = vec![(POLICY, 0, "top".to_owned())]);
@@ -78,7 +80,7 @@ fn a_parent_that_cannot_be_ready_any_more_is_not_counted_as_ready_until_it_is_ev
         w.run(20_000);
         w.observe("leaf");
         w.run(10);
-        let ready = |w: &World| w.engine.group_tally(w.id("top"), POLICY, 0).count_at(Ready);
+        let ready = |w: &EngineHarness| w.engine.group_tally(w.id("top"), POLICY, 0).count_at(Ready);
         assert_eq!(ready(&w), 1);
         // Mid waits for quiet.
         change(&mut w);
@@ -88,8 +90,8 @@ fn a_parent_that_cannot_be_ready_any_more_is_not_counted_as_ready_until_it_is_ev
 
 /// `db` has a ready child of its own and one below a parent of which nothing is written; Rollcall was restarted a second
 /// ago, so that nobody knows yet whether the operator of that one is done.
-fn above_a_shadow(leaf: Level) -> World {
-    let mut w = World::empty();
+fn above_a_shadow(leaf: Level) -> EngineHarness {
+    let mut w = EngineHarness::empty();
     w.policy(POLICY, groups(vec![group(PARENTS), group(CHILDREN)]));
     w.policy(OTHER, EnginePolicy { shadow: true, ..policy() });
     w.sync();
@@ -108,15 +110,23 @@ fn above_a_shadow(leaf: Level) -> World {
 fn who_is_above_a_parent_of_which_nothing_is_written_waits_for_its_first_answer() {
     for respecified in [false, true] {
         let mut w = above_a_shadow(Ready);
-        let before = w.log.len();
+        let before = w.server.log.len();
         if respecified {
             w.respecify("mid", HandledEvidence::Silent);
         }
         w.observe("own");
         w.run(3_000);
-        assert_eq!((w.says("db").as_str(), w.log.len()), ("AllChildrenReady", before), "{respecified}");
+        assert_eq!(
+            (w.says("db").as_str(), w.server.log.len()),
+            ("AllChildrenReady", before),
+            "{respecified}"
+        );
         w.run(60_000);
-        assert_eq!((w.says("db").as_str(), w.log.len()), ("AllChildrenReady", before), "{respecified}");
+        assert_eq!(
+            (w.says("db").as_str(), w.server.log.len()),
+            ("AllChildrenReady", before),
+            "{respecified}"
+        );
     }
 }
 
@@ -134,7 +144,7 @@ fn who_waited_is_evaluated_although_the_one_below_counts_as_it_did() {
 
 #[test]
 fn nobody_waits_for_a_parent_of_which_nothing_is_written_that_appears_when_all_is_listed() {
-    let mut w = World::empty();
+    let mut w = EngineHarness::empty();
     w.policy(POLICY, groups(vec![group(PARENTS), group(CHILDREN)]));
     w.policy(OTHER, EnginePolicy { shadow: true, ..policy() });
     w.sync();
@@ -154,13 +164,13 @@ fn nobody_waits_for_a_parent_of_which_nothing_is_written_that_appears_when_all_i
 #[test]
 fn a_first_word_and_a_last_one_wait_for_nobody_below() {
     const EXTRAS: KindId = KindId(2);
-    type Change = fn(&mut World);
+    type Change = fn(&mut EngineHarness);
     let changes: [(Change, &str); 2] = [
         (|w| w.respecify("top", HandledEvidence::Handled), "ChildrenPending"),
         (|w| w.change_parent("top", |top| top.deleting = true), "Terminating"),
     ];
     for (change, says) in changes {
-        let mut w = World::empty();
+        let mut w = EngineHarness::empty();
         w.policy(POLICY, groups(vec![group(PARENTS)]));
         w.policy(OTHER, groups(vec![group(EXTRAS)]));
         w.sync();
@@ -180,8 +190,8 @@ fn a_first_word_and_a_last_one_wait_for_nobody_below() {
 }
 
 /// `top` has a child of its own and `mid`, which has a leaf under another policy; both children are ready.
-fn above_a_leaf() -> World {
-    let mut w = World::empty();
+fn above_a_leaf() -> EngineHarness {
+    let mut w = EngineHarness::empty();
     w.policy(POLICY, groups(vec![group(PARENTS), group(CHILDREN)]));
     w.policy(OTHER, groups(vec![group(LEAVES)]));
     w.sync();
@@ -220,7 +230,7 @@ fn who_is_above_a_parent_that_only_waits_for_quiet_does_not_wait_whatever_is_lis
     w.run(10);
     w.turn("leaf", Progressing);
     assert_eq!(w.engine.debounced_count(), 1);
-    w.delay = std::time::Duration::ZERO;
+    w.server.delay = std::time::Duration::ZERO;
     w.turn("own", Failed);
     w.run(0);
     assert_eq!(w.says("top"), "ChildrenFailed");
@@ -228,7 +238,7 @@ fn who_is_above_a_parent_that_only_waits_for_quiet_does_not_wait_whatever_is_lis
 
 #[test]
 fn nobody_waits_for_long_for_a_parent_below_that_never_settles() {
-    let mut w = World::empty();
+    let mut w = EngineHarness::empty();
     w.policy(POLICY, groups(vec![group(PARENTS), group(LEAVES)]));
     w.policy(OTHER, EnginePolicy { shadow: true, ..policy() });
     w.sync();

@@ -158,7 +158,7 @@ fn a_lease_without_a_duration_holds_as_long_as_ours() {
 }
 
 /// One replica: its candidate, a clock with an offset, and a request in flight.
-struct Replica {
+struct LeaseReplica {
     election: Election,
     skew: Duration,
     asked: Option<(LeaseRequest, Time, i64)>,
@@ -184,8 +184,8 @@ fn play(seed: Seed) -> usize {
         seed.number_for(draw) % below
     };
     let (mut stored, mut version): (Option<LeaseRecord>, i64) = (None, 0);
-    let mut replicas: Vec<Replica> = (0..2)
-        .map(|at| Replica {
+    let mut replicas: Vec<LeaseReplica> = (0..2)
+        .map(|at| LeaseReplica {
             election: Election::new(format!("r{at}"), LEASE_TIMINGS),
             skew: Duration::from_secs(dice(100_000)),
             asked: None,
@@ -218,7 +218,7 @@ fn play(seed: Seed) -> usize {
                 replica.election.observe_response(answer, asked, local);
             }
         }
-        let writes = |r: &Replica| {
+        let writes = |r: &LeaseReplica| {
             r.paused_until <= now
                 && r.election.leads_until().is_some_and(|until| at_millis(now) + r.skew < until)
         };

@@ -24,7 +24,7 @@ const WHOLE: &str = "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
 const HALF: &str = "GET / HTTP/1.1\r\nHost: localh";
 
 /// A running listener.
-struct Running {
+struct RunningListener {
     address: SocketAddr,
     metrics: ListenerMetrics,
     stop: CancellationToken,
@@ -32,7 +32,7 @@ struct Running {
 }
 
 /// Serves a word at `/`, and at `/endless` more than anybody reads.
-async fn running(total: usize, per_address: usize, timeouts: ListenerTimeouts) -> Running {
+async fn running(total: usize, per_address: usize, timeouts: ListenerTimeouts) -> RunningListener {
     running_with(ConnectionLimits { total, per_address }, timeouts, None).await
 }
 
@@ -40,7 +40,7 @@ async fn running_with(
     limits: ConnectionLimits,
     timeouts: ListenerTimeouts,
     tls: Option<TlsAcceptor>,
-) -> Running {
+) -> RunningListener {
     let chunk = Bytes::from(vec![b'x'; 65_536]);
     let chunks = move || futures::stream::repeat(Ok::<_, Infallible>(chunk.clone()));
     let router = Router::new()
@@ -55,10 +55,10 @@ async fn running_with(
     let metrics = Metrics::new(0).unwrap().page_listener();
     let listener = HttpListener { socket, limits, timeouts, tls, metrics: metrics.clone() };
     let ended = tokio::spawn(listener.serve(router, stop.clone()));
-    Running { address, metrics, stop, ended }
+    RunningListener { address, metrics, stop, ended }
 }
 
-impl Running {
+impl RunningListener {
     /// Sends this text from this address of the machine.
     async fn send(&self, from: u8, text: &str) -> TcpStream {
         let socket = TcpSocket::new_v4().unwrap();
@@ -249,12 +249,12 @@ mod tls {
         format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))
     }
 
-    async fn serving(certificate: &Arc<ReloadedCertificate>, timeouts: ListenerTimeouts) -> Running {
+    async fn serving(certificate: &Arc<ReloadedCertificate>, timeouts: ListenerTimeouts) -> RunningListener {
         running_with(LIMITS, timeouts, Some(certificate.acceptor().unwrap())).await
     }
 
     /// Asks over TLS, and trusts this certificate alone.
-    async fn asked(running: &Running, trusted: &CertificateDer<'static>) -> Result<String, String> {
+    async fn asked(running: &RunningListener, trusted: &CertificateDer<'static>) -> Result<String, String> {
         let mut roots = RootCertStore::empty();
         roots.add(trusted.clone()).unwrap();
         let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     /// Kinds of which every read is answered after 10 ms, unless they are mute: then after five seconds it is not.
-    struct Server {
+    struct SlowReadServer {
         queue: ReadQueue<u32>,
         mute: Vec<u32>,
         under_way: Vec<(Instant, ReadLane, bool)>,
@@ -143,19 +143,19 @@ mod tests {
 
     const TICK: Duration = Duration::from_millis(50);
 
-    impl Server {
+    impl SlowReadServer {
         /// So many reads are ordered of each of these kinds.
-        fn with(kinds: &[(u32, u32)], mute: &[u32]) -> Server {
+        fn with(kinds: &[(u32, u32)], mute: &[u32]) -> SlowReadServer {
             let mut queue = ReadQueue::new(Seed(1));
             for (kind, reads) in kinds {
                 (0..*reads).for_each(|read| queue.enqueue(lane(*kind), read));
             }
             let (under_way, sent) = (Vec::new(), Vec::new());
-            Server { queue, mute: mute.to_vec(), under_way, sent, start: Instant::now() }
+            SlowReadServer { queue, mute: mute.to_vec(), under_way, sent, start: Instant::now() }
         }
 
         /// One read a tick, as the budget allows.
-        fn run(mut self, span: Duration) -> Server {
+        fn run(mut self, span: Duration) -> SlowReadServer {
             for tick in 0..span.as_millis() / TICK.as_millis() {
                 let now = self.start + TICK * u32::try_from(tick).unwrap();
                 let (done, left): (Vec<_>, Vec<_>) =
@@ -187,7 +187,8 @@ mod tests {
 
     #[test]
     fn kinds_take_turns() {
-        let server = Server::with(&[(1, 1_000), (2, 3), (3, 1_000)], &[]).run(Duration::from_secs(10));
+        let server =
+            SlowReadServer::with(&[(1, 1_000), (2, 3), (3, 1_000)], &[]).run(Duration::from_secs(10));
         assert_eq!(
             server.sent[..9].iter().map(|(_, kind)| *kind).collect::<Vec<_>>(),
             [1, 2, 3, 1, 2, 3, 1, 2, 3]
@@ -197,13 +198,13 @@ mod tests {
 
     #[test]
     fn a_kind_that_does_not_answer_takes_nothing_from_the_others() {
-        let server = Server::with(&[(1, 1_000), (2, 1_000)], &[1]).run(Duration::from_secs(52));
+        let server = SlowReadServer::with(&[(1, 1_000), (2, 1_000)], &[1]).run(Duration::from_secs(52));
         assert_eq!(server.count_of(2), 1_000, "{:?}", server.sent.len());
     }
 
     #[test]
     fn what_does_not_answer_is_asked_ever_more_rarely_and_one_at_a_time() {
-        let server = Server::with(&[(1, 1_000)], &[1]).run(Duration::from_mins(10));
+        let server = SlowReadServer::with(&[(1, 1_000)], &[1]).run(Duration::from_mins(10));
         assert_eq!(server.sent[..6].iter().filter(|(at, _)| *at < Duration::from_secs(1)).count(), 6);
         let later = server.sent.iter().filter(|(at, _)| *at > Duration::from_mins(1)).count();
         assert!((7..12).contains(&later), "{later} in nine minutes");
@@ -212,7 +213,7 @@ mod tests {
 
     #[test]
     fn what_answers_again_is_read_at_full_speed_at_once() {
-        let mut server = Server::with(&[(1, 1_000)], &[1]).run(Duration::from_secs(8));
+        let mut server = SlowReadServer::with(&[(1, 1_000)], &[1]).run(Duration::from_secs(8));
         let now = server.start + Duration::from_mins(5);
         for (_, lane, _) in std::mem::take(&mut server.under_way) {
             server.queue.settle_read(lane, false, now);

@@ -45,7 +45,7 @@ fn ann(path: &str, review: &Value) -> Value {
     json!({ "status": { "allowed": may } })
 }
 
-struct Stage {
+struct PageHarness {
     page: PageService,
     /// Number of times the loop was queried for the state of all parents.
     worlds: Arc<AtomicUsize>,
@@ -64,7 +64,7 @@ fn authorizer(listen: &str, played: &ReviewServer) -> PageAuthorizer {
 }
 
 /// A page in front of a loop without parents.
-fn stage(listen: &str) -> Stage {
+fn stage(listen: &str) -> PageHarness {
     let played = ReviewServer::new(ann);
     let (asks, mut asked) = mpsc::channel(LOOP_QUERY_QUEUE_SIZE);
     let worlds = Arc::new(AtomicUsize::new(0));
@@ -96,7 +96,7 @@ fn stage(listen: &str) -> Stage {
         transitions: Arc::downgrade(&transitions),
         stop: stop.clone(),
     });
-    Stage { page, worlds, played, stop, snapshot }
+    PageHarness { page, worlds, played, stop, snapshot }
 }
 
 fn with(name: header::HeaderName, value: &str) -> ViewerRequest {

@@ -19,18 +19,18 @@ fn good(_: &str, review: &Value) -> Value {
     json!({ "status": { "authenticated": known, "user": user, "audiences": review["spec"]["audiences"] } })
 }
 
-struct Front {
+struct ReviewFrontend {
     server: ReviewServer,
     tokens: TokenAuthenticator,
     metrics: TokenReviewMetrics,
 }
 
-fn front(answer: ReviewAnswer, audiences: &[&str]) -> Front {
+fn front(answer: ReviewAnswer, audiences: &[&str]) -> ReviewFrontend {
     let (server, metrics) = (ReviewServer::new(answer), Metrics::new(0).unwrap().token_reviews());
     let clock = ServerClock::assume_local().local_clock();
     let audiences = audiences.iter().map(|&audience| audience.to_owned()).collect();
     let tokens = TokenAuthenticator::new(server.client(), clock, audiences, metrics.clone());
-    Front { server, tokens, metrics }
+    ReviewFrontend { server, tokens, metrics }
 }
 
 fn client(number: u8) -> ClientAddress {
@@ -38,7 +38,7 @@ fn client(number: u8) -> ClientAddress {
 }
 
 /// What a token is told from an address.
-async fn told(front: &Front, token: &str, from: u8) -> &'static str {
+async fn told(front: &ReviewFrontend, token: &str, from: u8) -> &'static str {
     match front.tokens.authenticate(token, client(from)).await {
         Ok(Some(_)) => "known",
         Ok(None) => "unknown",

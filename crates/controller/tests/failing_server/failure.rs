@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use http::Method;
 
-use crate::server::ApiRequest;
+use crate::request::ApiRequest;
 
 /// How a request fails. Unless it says otherwise, what was asked is not done.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Failure {
+pub(crate) enum RequestFailure {
     /// This HTTP status, with an object that says why.
     Status(u16),
     /// The same with this `Retry-After`.
@@ -39,7 +39,7 @@ pub(crate) enum Failure {
 
 /// Which requests fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scope {
+pub(crate) enum FailureScope {
     /// Writes of the parents' status.
     StatusWrites,
     /// Every second one of these.
@@ -56,19 +56,19 @@ pub(crate) enum Scope {
     Everything,
 }
 
-impl Scope {
+impl FailureScope {
     /// Whether a request at this time fails; `number` counts the writes of parents.
     pub(crate) fn fails(self, request: &ApiRequest, number: usize, at: Duration) -> bool {
         let writes = request.method != Method::GET;
         let writes_parent = writes && request.path.starts_with("/apis/example.com/");
         match self {
-            Scope::StatusWrites => writes_parent,
-            Scope::EverySecondStatusWrite => writes_parent && number.is_multiple_of(2),
-            Scope::StatusWritesOfOneKind => writes_parent && request.path.contains("/databases/"),
-            Scope::Writes => writes && !request.path.contains("accessreviews"),
-            Scope::Bindings => writes && request.path.contains("/clusterrolebindings"),
-            Scope::Roles => request.path.contains("/clusterrole"),
-            Scope::Everything => at > Duration::from_secs(20),
+            FailureScope::StatusWrites => writes_parent,
+            FailureScope::EverySecondStatusWrite => writes_parent && number.is_multiple_of(2),
+            FailureScope::StatusWritesOfOneKind => writes_parent && request.path.contains("/databases/"),
+            FailureScope::Writes => writes && !request.path.contains("accessreviews"),
+            FailureScope::Bindings => writes && request.path.contains("/clusterrolebindings"),
+            FailureScope::Roles => request.path.contains("/clusterrole"),
+            FailureScope::Everything => at > Duration::from_secs(20),
         }
     }
 }

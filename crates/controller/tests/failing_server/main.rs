@@ -9,6 +9,7 @@
 mod cost;
 mod failure;
 mod objects;
+mod request;
 mod server;
 
 use std::sync::Arc;
@@ -23,15 +24,15 @@ use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
 use cost::{LogVolume, LogWriter, OutageCost, count_by_target};
-use failure::Failure::{
+use failure::RequestFailure::{
     Gone, OtherObject, Page, Pruned, Refused, Reset, RetryAfter, Rewritten, Silence, Slow, Status, Truncated,
     Untrusted,
 };
-use failure::{Failure, Scope};
+use failure::{FailureScope, RequestFailure};
 use server::FailingServer;
 
 #[derive(Parser)]
-struct Cli {
+struct OutageArguments {
     #[command(flatten)]
     run: RunArgs,
 }
@@ -43,7 +44,7 @@ const MAX_LOG: usize = 1_000_000;
 const ONSET: Duration = Duration::from_mins(1);
 
 /// An answer that comes after the writer has given up, and before reads have.
-const LATE: Failure = Slow(Duration::from_secs(29));
+const LATE: RequestFailure = Slow(Duration::from_secs(29));
 /// `Retry-After` beyond all reason, below it, and in the other notation.
 const HUGE: &str = "18446744073709551615";
 const NEGATIVE: &str = "-5";
@@ -56,9 +57,9 @@ fn extent() -> (usize, Duration) {
 }
 
 /// Runs the service for the span of an outage. The pass, which costs what it always does, runs where it is what fails.
-fn outage(scope: Scope, failure: Failure) -> OutageCost {
+fn outage(scope: FailureScope, failure: RequestFailure) -> OutageCost {
     let (parents, span) = extent();
-    let resync = if scope == Scope::Everything { "30s" } else { "0s" };
+    let resync = if scope == FailureScope::Everything { "30s" } else { "0s" };
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     let log = Arc::new(LogVolume::default());
@@ -82,8 +83,16 @@ fn outage(scope: Scope, failure: Failure) -> OutageCost {
             probes: None,
             lease: None,
             trees: None,
-            args: Cli::parse_from(["rollcall", "--seed", "1", "--resync", resync, "--grant-roles", "a,b,c"])
-                .run,
+            args: OutageArguments::parse_from([
+                "rollcall",
+                "--seed",
+                "1",
+                "--resync",
+                resync,
+                "--grant-roles",
+                "a,b,c",
+            ])
+            .run,
         };
         let stop = CancellationToken::new();
         tokio::select! {
@@ -96,7 +105,7 @@ fn outage(scope: Scope, failure: Failure) -> OutageCost {
 
 /// Plays these failures one after the other, and holds each to the law. Where writes succeed, this part of the parents is told
 /// True meanwhile.
-fn check(scope: Scope, ready: Option<usize>, failures: &[Failure]) {
+fn check(scope: FailureScope, ready: Option<usize>, failures: &[RequestFailure]) {
     for failure in failures {
         let cost = outage(scope, *failure);
         let row = format!("{scope:?} {failure:?}");
@@ -118,73 +127,77 @@ fn check(scope: Scope, ready: Option<usize>, failures: &[Failure]) {
 #[test]
 fn a_server_that_fails_writes_is_asked_rarely_and_logged_briefly() {
     let failures = [Status(500), Status(502), Status(503), Status(504), Page(502), Page(503), Page(504)];
-    check(Scope::StatusWrites, None, &failures);
+    check(FailureScope::StatusWrites, None, &failures);
 }
 
 #[test]
 fn so_is_one_that_throttles_writes_whatever_time_it_names() {
-    check(Scope::StatusWrites, None, &[Status(429), RetryAfter(429, "1"), RetryAfter(503, "5")]);
+    check(FailureScope::StatusWrites, None, &[Status(429), RetryAfter(429, "1"), RetryAfter(503, "5")]);
     let odd = [RetryAfter(429, HUGE), RetryAfter(429, NEGATIVE), RetryAfter(429, DATE)];
-    check(Scope::StatusWrites, None, &odd);
+    check(FailureScope::StatusWrites, None, &odd);
 }
 
 #[test]
 fn so_is_one_that_denies_writes() {
-    check(Scope::StatusWrites, None, &[Status(401), Status(403), Page(403)]);
-    check(Scope::Writes, None, &[Status(403)]);
+    check(FailureScope::StatusWrites, None, &[Status(401), Status(403), Page(403)]);
+    check(FailureScope::Writes, None, &[Status(403)]);
 }
 
 #[test]
 fn so_is_one_that_finds_every_write_in_conflict_or_invalid() {
-    check(Scope::StatusWrites, None, &[Status(409), Status(422)]);
-    check(Scope::Writes, None, &[Status(409)]);
+    check(FailureScope::StatusWrites, None, &[Status(409), Status(422)]);
+    check(FailureScope::Writes, None, &[Status(409)]);
 }
 
 #[test]
 fn so_is_one_that_finds_every_write_malformed_or_too_large() {
     let failures = [Status(400), Status(405), Status(413), Page(413), Status(415)];
-    check(Scope::StatusWrites, None, &failures);
+    check(FailureScope::StatusWrites, None, &failures);
 }
 
 #[test]
 fn so_is_one_that_does_not_find_what_it_lists() {
-    check(Scope::StatusWrites, None, &[Status(404), Gone]);
+    check(FailureScope::StatusWrites, None, &[Status(404), Gone]);
 }
 
 #[test]
 fn so_is_one_that_keeps_nothing_of_what_is_written_or_something_else() {
-    check(Scope::StatusWrites, None, &[Pruned, Rewritten("message"), Rewritten("reason")]);
+    check(FailureScope::StatusWrites, None, &[Pruned, Rewritten("message"), Rewritten("reason")]);
 }
 
 #[test]
 fn so_is_one_whose_answer_says_nothing_of_what_was_written() {
-    check(Scope::StatusWrites, None, &[Page(200), Truncated, Reset, OtherObject]);
-    check(Scope::Writes, None, &[Page(200), Truncated]);
+    check(FailureScope::StatusWrites, None, &[Page(200), Truncated, Reset, OtherObject]);
+    check(FailureScope::Writes, None, &[Page(200), Truncated]);
 }
 
 #[test]
 fn so_is_one_that_does_not_answer_or_too_late() {
     let failures = [Silence, LATE, Refused, Untrusted];
-    check(Scope::StatusWrites, None, &failures);
-    check(Scope::Writes, None, &failures);
+    check(FailureScope::StatusWrites, None, &failures);
+    check(FailureScope::Writes, None, &failures);
 }
 
 #[test]
 fn so_is_one_that_fails_at_every_second_write() {
-    check(Scope::EverySecondStatusWrite, Some(1), &[Status(500), Status(409), Page(200), Truncated, Reset]);
+    check(
+        FailureScope::EverySecondStatusWrite,
+        Some(1),
+        &[Status(500), Status(409), Page(200), Truncated, Reset],
+    );
     // One that is not answered takes 15 s, and with many of them there is not the time for all; what was dropped stays so.
-    check(Scope::EverySecondStatusWrite, None, &[Silence, Pruned]);
+    check(FailureScope::EverySecondStatusWrite, None, &[Silence, Pruned]);
 }
 
 #[test]
 fn so_is_one_that_fails_at_one_kind_of_two() {
     let failures = [Status(500), Status(403), Status(409), Silence, Page(200), Pruned];
-    check(Scope::StatusWritesOfOneKind, Some(2), &failures);
+    check(FailureScope::StatusWritesOfOneKind, Some(2), &failures);
 }
 
 #[test]
 fn so_is_one_that_refuses_to_bind_roles_or_to_show_them() {
-    for scope in [Scope::Bindings, Scope::Roles] {
+    for scope in [FailureScope::Bindings, FailureScope::Roles] {
         let failures = [
             Status(403),
             Status(500),
@@ -201,18 +214,22 @@ fn so_is_one_that_refuses_to_bind_roles_or_to_show_them() {
 
 #[test]
 fn so_is_one_that_fails_at_everything() {
-    check(Scope::Everything, None, &[Status(500), Page(502), RetryAfter(503, "5"), Status(401)]);
-    check(Scope::Everything, None, &[RetryAfter(429, "1"), RetryAfter(429, HUGE), RetryAfter(429, DATE)]);
+    check(FailureScope::Everything, None, &[Status(500), Page(502), RetryAfter(503, "5"), Status(401)]);
+    check(
+        FailureScope::Everything,
+        None,
+        &[RetryAfter(429, "1"), RetryAfter(429, HUGE), RetryAfter(429, DATE)],
+    );
 }
 
 #[test]
 fn so_is_one_that_serves_nothing_or_nobody() {
-    check(Scope::Everything, None, &[Status(400), Status(403), Status(404), Status(405), Status(410)]);
-    check(Scope::Everything, None, &[Silence, LATE, Refused, Untrusted]);
+    check(FailureScope::Everything, None, &[Status(400), Status(403), Status(404), Status(405), Status(410)]);
+    check(FailureScope::Everything, None, &[Silence, LATE, Refused, Untrusted]);
 }
 
 #[test]
 fn so_is_one_that_talks_nonsense() {
-    check(Scope::Everything, None, &[Page(200), Truncated, Reset, OtherObject]);
-    check(Scope::Everything, None, &[Status(409), Status(413), Status(422)]);
+    check(FailureScope::Everything, None, &[Page(200), Truncated, Reset, OtherObject]);
+    check(FailureScope::Everything, None, &[Status(409), Status(413), Status(422)]);
 }

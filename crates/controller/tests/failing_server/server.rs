@@ -17,26 +17,19 @@ use serde_json::json;
 use tokio::time::Instant;
 use tower_service::Service;
 
-use crate::failure::{Failure, Scope};
+use crate::failure::{FailureScope, RequestFailure};
 use crate::objects::ServedObjects;
+use crate::request::ApiRequest;
 
 pub(crate) type Answer = Response<UnsyncBoxBody<Bytes, io::Error>>;
 
-/// What is asked.
-pub(crate) struct ApiRequest {
-    pub(crate) method: Method,
-    pub(crate) path: String,
-    query: String,
-    body: Bytes,
-}
-
 /// The server.
 #[derive(Clone)]
-pub(crate) struct FailingServer(Arc<Parts>);
+pub(crate) struct FailingServer(Arc<FailingServerState>);
 
-struct Parts {
-    failure: Failure,
-    scope: Scope,
+struct FailingServerState {
+    failure: RequestFailure,
+    scope: FailureScope,
     start: Instant,
     objects: ServedObjects,
     parent_writes: AtomicUsize,
@@ -46,8 +39,8 @@ struct Parts {
 }
 
 impl FailingServer {
-    pub(crate) fn new(parents: usize, scope: Scope, failure: Failure) -> FailingServer {
-        FailingServer(Arc::new(Parts {
+    pub(crate) fn new(parents: usize, scope: FailureScope, failure: RequestFailure) -> FailingServer {
+        FailingServer(Arc::new(FailingServerState {
             failure,
             scope,
             start: Instant::now(),
@@ -68,7 +61,7 @@ impl FailingServer {
     }
 }
 
-impl Parts {
+impl FailingServerState {
     /// Answers as a server should.
     fn answer(&self, request: &ApiRequest) -> Answer {
         let ApiRequest { method, path, query, body } = request;
@@ -88,7 +81,7 @@ impl Parts {
         }
         match path.as_str() {
             "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews" => {
-                let allowed = !matches!(self.scope, Scope::Bindings | Scope::Roles);
+                let allowed = !matches!(self.scope, FailureScope::Bindings | FailureScope::Roles);
                 whole(201, None, json!({ "status": { "allowed": allowed } }).to_string())
             }
             "/apis/authentication.k8s.io/v1/selfsubjectreviews" => {
@@ -116,37 +109,37 @@ impl Parts {
         let path = &request.path;
         let number = ServedObjects::parent_number(path);
         Ok(match self.failure {
-            Failure::Status(code) => self.refuse(code, None, path),
-            Failure::RetryAfter(code, value) => self.refuse(code, Some(value), path),
-            Failure::Page(code) => {
+            RequestFailure::Status(code) => self.refuse(code, None, path),
+            RequestFailure::RetryAfter(code, value) => self.refuse(code, Some(value), path),
+            RequestFailure::Page(code) => {
                 whole(code, None, format!("<html><body>Bad gateway{}</body></html>", " ".repeat(4_000)))
             }
-            Failure::Gone => {
+            RequestFailure::Gone => {
                 let name = path.trim_end_matches("/status").rsplit('/').next().unwrap_or_default();
                 let plural = if path.contains("/caches/") { "caches" } else { "databases" };
                 let status = json!({ "kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404,
                     "details": { "name": name, "group": "example.com", "kind": plural } });
                 whole(404, None, status.to_string())
             }
-            Failure::Silence => std::future::pending().await,
-            Failure::Slow(delay) => {
+            RequestFailure::Silence => std::future::pending().await,
+            RequestFailure::Slow(delay) => {
                 let answer = self.answer(request);
                 tokio::time::sleep(delay).await;
                 answer
             }
-            Failure::Refused => return Err("connection refused".into()),
-            Failure::Untrusted => return Err("invalid peer certificate: UnknownIssuer".into()),
-            Failure::Reset => broken(self.answer(request), true).await,
-            Failure::Truncated => broken(self.answer(request), false).await,
-            Failure::OtherObject => {
+            RequestFailure::Refused => return Err("connection refused".into()),
+            RequestFailure::Untrusted => return Err("invalid peer certificate: UnknownIssuer".into()),
+            RequestFailure::Reset => broken(self.answer(request), true).await,
+            RequestFailure::Truncated => broken(self.answer(request), false).await,
+            RequestFailure::OtherObject => {
                 let other = number.map_or(0, |number| number ^ 2);
                 whole(200, None, self.objects.parent(other).to_string())
             }
-            Failure::Pruned => match number {
+            RequestFailure::Pruned => match number {
                 Some(number) => whole(200, None, self.objects.parent(number).to_string()),
                 None => self.answer(request),
             },
-            Failure::Rewritten(field) => {
+            RequestFailure::Rewritten(field) => {
                 let answer = self.answer(request);
                 match number.filter(|_| answer.status().is_success()) {
                     Some(number) => {

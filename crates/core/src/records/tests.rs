@@ -59,23 +59,23 @@ fn parse(object: &Value) -> ParentObject {
 }
 
 /// One process: its reflector and its record store.
-struct Process {
+struct RecordProcess {
     reflector: Reflector,
     keeper: RecordStore,
     passes: [ListPass; 2],
 }
 
-impl Process {
+impl RecordProcess {
     /// Both kinds were listed, and the parent was in the list.
-    fn new() -> Process {
-        let process = Process::blind();
+    fn new() -> RecordProcess {
+        let process = RecordProcess::blind();
         let parent = parse(&database());
         process.reflector.apply_object(KindId(2), parent.as_child(), parent.raw_text());
         process.list();
         process
     }
 
-    fn blind() -> Process {
+    fn blind() -> RecordProcess {
         let spoken_of = RecordedKinds::from([
             (("batch".to_owned(), "Job".to_owned()), KindId(1)),
             (("example.com".to_owned(), "Database".to_owned()), KindId(2)),
@@ -84,7 +84,7 @@ impl Process {
         reflector.set_interest(jobs());
         reflector.set_interest(databases());
         let passes = [KindId(1), KindId(2)].map(|kind| reflector.begin_list(kind, None));
-        Process { reflector, keeper: RecordStore::new(spoken_of), passes }
+        RecordProcess { reflector, keeper: RecordStore::new(spoken_of), passes }
     }
 
     fn list(&self) {
@@ -131,7 +131,7 @@ fn outcome(record: &Value) -> &str {
 
 #[test]
 fn a_stub_is_written_at_first_sight_and_amended_at_the_end() {
-    let mut process = Process::new();
+    let mut process = RecordProcess::new();
     process.see(&job(5, ""));
     let record = process.written();
     assert_eq!((record["metadata"]["name"].as_str(), outcome(&record)), (Some(PARENT), "Running"));
@@ -149,7 +149,7 @@ fn a_stub_is_written_at_first_sight_and_amended_at_the_end() {
 
 #[test]
 fn of_one_record_one_thing_is_done_at_a_time() {
-    let mut process = Process::new();
+    let mut process = RecordProcess::new();
     process.see(&job(5, ""));
     assert!(matches!(process.errand(), RecordOperation::Create(_)));
     process.see(&job(7, "Complete"));
@@ -161,7 +161,7 @@ fn of_one_record_one_thing_is_done_at_a_time() {
 
 #[test]
 fn a_record_that_somebody_deletes_is_written_again() {
-    let mut process = Process::new();
+    let mut process = RecordProcess::new();
     process.see(&job(5, "Complete"));
     process.written();
     process.keeper.observe_deletion(PARENT);
@@ -173,7 +173,7 @@ fn a_record_that_somebody_deletes_is_written_again() {
 
 #[test]
 fn a_record_that_a_restored_server_lists_is_patched_though_its_version_is_older_than_what_was_known() {
-    let mut process = Process::new();
+    let mut process = RecordProcess::new();
     process.see(&job(5, "Complete"));
     let mut record = process.written();
     process.rests();
@@ -189,7 +189,7 @@ fn a_record_that_a_restored_server_lists_is_patched_though_its_version_is_older_
 
 #[test]
 fn a_record_that_somebody_edits_is_set_right_and_more_slowly_each_time() {
-    let mut process = Process::new();
+    let mut process = RecordProcess::new();
     process.see(&job(5, "Complete"));
     let mut record = process.written();
     let right = record.clone();
@@ -207,14 +207,14 @@ fn a_record_that_somebody_edits_is_set_right_and_more_slowly_each_time() {
 
 #[test]
 fn an_answer_that_comes_after_what_the_watch_has_brought_since_hides_nothing() {
-    let written = |process: &mut Process| {
+    let written = |process: &mut RecordProcess| {
         process.see(&job(5, "Complete"));
         let RecordOperation::Create(mut body) = process.errand() else { panic!("it is to be created") };
         body["metadata"]["uid"] = json!("r-1");
         body["metadata"]["resourceVersion"] = json!("10");
         body
     };
-    let mut edited = Process::new();
+    let mut edited = RecordProcess::new();
     let record = written(&mut edited);
     let mut wrong = record.clone();
     wrong["spec"]["outcomes"][0]["outcome"] = json!("Failed");
@@ -224,7 +224,7 @@ fn an_answer_that_comes_after_what_the_watch_has_brought_since_hides_nothing() {
     let RecordOperation::Patch { patch, .. } = edited.errand() else { panic!("it is to be set right") };
     assert_eq!(patch[1]["value"], "11");
 
-    let mut deleted = Process::new();
+    let mut deleted = RecordProcess::new();
     let record = written(&mut deleted);
     deleted.keeper.observe_deletion(PARENT);
     deleted.done(&RecordOperationResult::Current(Some(record)));
@@ -233,7 +233,7 @@ fn an_answer_that_comes_after_what_the_watch_has_brought_since_hides_nothing() {
 
 #[test]
 fn a_record_with_garbage_is_survived_and_named() {
-    let mut process = Process::new();
+    let mut process = RecordProcess::new();
     process.see(&job(5, "Complete"));
     let mut record = process.written();
     record["spec"]["outcomes"][0]["outcome"] = json!("Splendid");
@@ -241,11 +241,11 @@ fn a_record_with_garbage_is_survived_and_named() {
     assert!(complaints[0].contains("migrate"), "{complaints:?}");
     assert!(matches!(process.errand(), RecordOperation::Patch { .. }));
 
-    let mut next = Process::blind();
+    let mut next = RecordProcess::blind();
     next.keeper.observe_record(&next.reflector, &record);
     next.list();
     assert!(next.reflector.outcomes().is_unseen(JOB), "what cannot be read was not seen");
-    let mut next = Process::blind();
+    let mut next = RecordProcess::blind();
     record["spec"] = json!("garbage");
     next.keeper.observe_record(&next.reflector, &record);
     next.list();
@@ -254,10 +254,10 @@ fn a_record_with_garbage_is_survived_and_named() {
 
 #[test]
 fn a_record_is_swept_once_a_live_read_says_that_its_parent_is_gone() {
-    let mut process = Process::new();
+    let mut process = RecordProcess::new();
     process.see(&job(5, "Complete"));
     let record = process.written();
-    let mut next = Process::blind();
+    let mut next = RecordProcess::blind();
     next.keeper.observe_record(&next.reflector, &record);
     next.rests();
     assert!(next.keeper.has_pending(), "its kind is not listed yet");
@@ -279,7 +279,7 @@ fn a_record_is_swept_once_a_live_read_says_that_its_parent_is_gone() {
 
 #[test]
 fn where_nothing_is_left_to_remember_the_record_goes() {
-    let mut process = Process::new();
+    let mut process = RecordProcess::new();
     process.see(&job(5, ""));
     process.written();
     process.reflector.on_deleted(KindId(1), parse(&job(6, "")).as_child());
@@ -294,7 +294,7 @@ fn unchosen() -> Interest {
 
 #[test]
 fn a_record_goes_some_time_after_no_policy_chooses_its_parent_any_more() {
-    let mut process = Process::new();
+    let mut process = RecordProcess::new();
     process.see(&job(5, "Complete"));
     process.written();
     let mut parent = database();
@@ -331,7 +331,7 @@ fn a_record_goes_some_time_after_no_policy_chooses_its_parent_any_more() {
 
 #[test]
 fn a_record_goes_some_time_after_no_policy_remembers_any_more() {
-    let mut process = Process::new();
+    let mut process = RecordProcess::new();
     process.see(&job(5, "Complete"));
     process.written();
     let mut forgetful = jobs();
@@ -345,10 +345,10 @@ fn a_record_goes_some_time_after_no_policy_remembers_any_more() {
 
 #[test]
 fn the_record_of_a_parent_that_was_never_chosen_here_is_somebody_elses() {
-    let mut process = Process::new();
+    let mut process = RecordProcess::new();
     process.see(&job(5, "Complete"));
     let record = process.written();
-    let mut other = Process::blind();
+    let mut other = RecordProcess::blind();
     other.keeper.observe_record(&other.reflector, &record);
     let parent = parse(&database());
     other.reflector.set_interest(unchosen());
@@ -364,7 +364,7 @@ fn the_record_of_a_parent_that_was_never_chosen_here_is_somebody_elses() {
 #[test]
 fn what_was_sent_brings_nothing_back_that_was_superseded_meanwhile() {
     for answered in [true, false] {
-        let mut process = Process::new();
+        let mut process = RecordProcess::new();
         process.see(&job(5, ""));
         let RecordOperation::Create(mut body) = process.errand() else { panic!("it is to be created") };
         process.reflector.on_deleted(KindId(1), parse(&job(6, "")).as_child());

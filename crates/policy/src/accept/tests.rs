@@ -61,12 +61,12 @@ impl LibraryRules for FewLibraries {
 }
 
 #[derive(Default)]
-struct Decided {
+struct PolicyDecisions {
     book: PolicyBook,
     registry: IdRegistry,
 }
 
-impl Decided {
+impl PolicyDecisions {
     fn decide(&mut self, policies: &[FoundPolicy]) {
         let settings = PolicySettings::with_stuck_after(Duration::from_mins(10));
         self.book.decide(policies.iter(), &settings, &FewLibraries, &mut self.registry);
@@ -102,7 +102,7 @@ fn a_spec_that_is_refused_leaves_the_one_before_in_force() {
             "spec.settle",
         ),
     ] {
-        let mut decided = Decided::default();
+        let mut decided = PolicyDecisions::default();
         decided.decide(&[policy("a", 1, databases("status.ready"))]);
         let id = decided.book.in_use[0].id;
         decided.decide(&[policy("a", 2, wrong)]);
@@ -120,10 +120,10 @@ fn a_spec_that_is_refused_leaves_the_one_before_in_force() {
 
 #[test]
 fn what_was_accepted_is_found_in_the_status_after_a_restart() {
-    let mut before = Decided::default();
+    let mut before = PolicyDecisions::default();
     before.decide(&[policy("a", 1, databases("status.ready"))]);
     let kept = serde_json::to_value(&*before.book.accepted["a"].kept).expect("JSON");
-    let mut after = Decided::default();
+    let mut after = PolicyDecisions::default();
     after.decide(&[with_status("a", 2, databases("nonsense("), json!({ "accepted": kept }))]);
     assert!(after.in_force()[0].2.contains("status.ready"));
     assert_eq!(after.book.accepted["a"].kept, before.book.accepted["a"].kept);
@@ -138,7 +138,7 @@ fn after_a_restart_nothing_is_judged_by_rules_that_are_gone_and_what_stands_is_l
         (by_library("gone"), by_library("gone-too")),
         (databases("nonsense("), by_library("gone")),
     ] {
-        let mut decided = Decided::default();
+        let mut decided = PolicyDecisions::default();
         for _ in 0..2 {
             decided.decide(&[with_status("a", 2, spec.clone(), kept(&last))]);
             let [stub] = decided.book.in_use.as_slice() else { panic!("{:?}", decided.book.in_use) };
@@ -151,14 +151,14 @@ fn after_a_restart_nothing_is_judged_by_rules_that_are_gone_and_what_stands_is_l
         }
         assert!(!decided.why("a").is_empty());
     }
-    let mut mended = Decided::default();
+    let mut mended = PolicyDecisions::default();
     mended.decide(&[with_status("a", 2, by_library("gone"), kept(&by_library("there")))]);
     assert_eq!(mended.in_force().len(), 1, "the spec before can be judged by");
 }
 
 #[test]
 fn a_new_policy_whose_rules_are_missing_says_unknown_and_is_not_accepted() {
-    let mut decided = Decided::default();
+    let mut decided = PolicyDecisions::default();
     for _ in 0..2 {
         decided.decide(&[policy("a", 1, by_library("gone"))]);
         assert_eq!(decided.in_force().len(), 1, "what it judges is Unknown");
@@ -173,7 +173,7 @@ fn a_new_policy_whose_rules_are_missing_says_unknown_and_is_not_accepted() {
 
 #[test]
 fn a_policy_that_was_never_accepted_only_says_whose_entries_they_are() {
-    let mut decided = Decided::default();
+    let mut decided = PolicyDecisions::default();
     let mut unknown = saying("ChildrenReady");
     unknown["frobnicate"] = json!(1);
     decided.decide(&[policy("a", 1, unknown)]);
@@ -189,13 +189,13 @@ fn a_policy_that_was_never_accepted_only_says_whose_entries_they_are() {
 
 #[test]
 fn a_condition_stays_with_the_policy_that_was_accepted_with_it() {
-    let mut decided = Decided::default();
+    let mut decided = PolicyDecisions::default();
     let (older, younger) = (policy("a", 1, saying("A")), policy("b", 1, saying("B")));
     decided.decide(&[older.clone(), younger.clone()]);
     // Of two that are new, the younger one would give way.
     let edited = policy("a", 2, saying("B"));
     decided.decide(&[edited.clone(), younger]);
-    let claims = |decided: &Decided| -> Vec<_> {
+    let claims = |decided: &PolicyDecisions| -> Vec<_> {
         decided.in_force().into_iter().map(|(name, condition, _)| format!("{name} {condition}")).collect()
     };
     assert_eq!(claims(&decided), ["a A", "b B"]);
@@ -207,7 +207,7 @@ fn a_condition_stays_with_the_policy_that_was_accepted_with_it() {
 
 #[test]
 fn of_two_new_policies_for_one_condition_the_later_one_is_refused() {
-    let mut decided = Decided::default();
+    let mut decided = PolicyDecisions::default();
     decided.decide(&[policy("b", 1, saying("A")), policy("a", 1, saying("A"))]);
     assert_eq!(decided.in_force().len(), 1);
     assert_eq!(decided.in_force()[0].0, "a");
@@ -222,7 +222,7 @@ fn of_team(team: &str, mut spec: Value) -> Value {
 
 #[test]
 fn policies_that_choose_different_parents_are_all_in_force_the_oldest_first() {
-    let mut decided = Decided::default();
+    let mut decided = PolicyDecisions::default();
     decided.decide(&[
         policy("c", 1, saying("A")),
         policy("b", 1, of_team("y", saying("A"))),
@@ -237,7 +237,7 @@ fn policies_that_choose_different_parents_are_all_in_force_the_oldest_first() {
 
 #[test]
 fn a_policy_that_was_never_accepted_rules_nothing_that_another_one_does() {
-    let mut decided = Decided::default();
+    let mut decided = PolicyDecisions::default();
     let broken = |spec: Value| {
         let mut spec = spec;
         spec["frobnicate"] = json!(1);
@@ -258,7 +258,7 @@ fn a_policy_that_was_never_accepted_rules_nothing_that_another_one_does() {
 
 #[test]
 fn a_spec_that_is_too_large_is_not_kept_in_the_status_and_that_is_said() {
-    let mut decided = Decided::default();
+    let mut decided = PolicyDecisions::default();
     let long = format!("metadata.name != '{}'", "x".repeat(4_000));
     let child = |n: usize| json!({ "kind": { "group": "apps", "kind": format!("Kind{n}") }, "ready": { "cel": { "current": long } } });
     let mut large = databases("true");
@@ -274,7 +274,7 @@ fn a_spec_that_is_too_large_is_not_kept_in_the_status_and_that_is_said() {
 
 #[test]
 fn a_policy_of_the_same_name_inherits_nothing() {
-    let mut decided = Decided::default();
+    let mut decided = PolicyDecisions::default();
     decided.decide(&[policy("a", 1, databases("true"))]);
     let recreated = FoundPolicy { uid: "another".to_owned(), ..policy("a", 1, databases("nonsense(")) };
     decided.decide(&[recreated]);

@@ -176,9 +176,9 @@ fn there_is_a_bound_for_each_policy_and_for_all_and_whoever_finds_no_room_takes_
 }
 
 /// Numbers by which a history is drawn.
-struct Dice(u64);
+struct HistoryRandom(u64);
 
-impl Dice {
+impl HistoryRandom {
     fn below(&mut self, n: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -280,7 +280,7 @@ impl ModelCluster {
         process.released.retain(|of| !done.contains(of));
     }
 
-    fn change_policies(&mut self, dice: &mut Dice) {
+    fn change_policies(&mut self, dice: &mut HistoryRandom) {
         let at = usize::try_from(dice.below(3)).unwrap();
         match dice.below(4) {
             0 if self.policies.len() < 3 => {
@@ -301,7 +301,7 @@ impl ModelCluster {
 #[test]
 fn whenever_processes_die_and_policies_go_no_entry_is_left_that_nobody_writes() {
     for seed in 1..=400_u64 {
-        let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let mut dice = HistoryRandom(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let mut cluster = ModelCluster::default();
         for _ in 0..40 {
             match dice.below(8) {

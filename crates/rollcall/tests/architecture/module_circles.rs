@@ -18,7 +18,9 @@ pub(crate) fn find_circles(name: &str, modules: &Modules) -> Vec<String> {
     let mut circles = BTreeSet::new();
     for (path, reaches) in &reached {
         let circle: BTreeSet<_> = reaches.iter().filter(|other| reached[*other].contains(path)).collect();
-        if circle.len() > 1 {
+        // A module of tests in a file and the file itself are read together anyhow.
+        let files: BTreeSet<_> = circle.iter().map(|path| &modules[*path].file).collect();
+        if files.len() > 1 {
             let names: Vec<_> = circle
                 .iter()
                 .map(|path| if path.is_empty() { "lib".to_owned() } else { path.join("::") })

@@ -1,7 +1,7 @@
-//! Source files of one crate, parsed: the items that each defines and the paths that each names.
+//! Modules, parsed: the items that each defines and the paths that each names.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};
@@ -20,8 +20,8 @@ pub(crate) struct ImportedPath {
     pub(crate) is_reexport: bool,
 }
 
-/// One source file.
-#[derive(Debug, Default)]
+/// One source file, or a module of tests inside of one.
+#[derive(Default)]
 pub(crate) struct SourceModule {
     /// The file's path below the workspace's root.
     pub(crate) file: PathBuf,
@@ -41,31 +41,16 @@ pub(crate) struct SourceModule {
     pub(crate) names: BTreeSet<String>,
 }
 
-/// Every module of the crate whose `src` is here, without its tests.
-pub(crate) fn read_crate_modules(root: &Path, src: &Path) -> BTreeMap<ModulePath, SourceModule> {
-    let mut modules = BTreeMap::new();
-    for file in super::sources(src) {
-        let relative = file.strip_prefix(src).unwrap().with_extension("");
-        let mut path: ModulePath = relative.iter().map(|part| part.to_str().unwrap().to_owned()).collect();
-        if matches!(path.last().map(String::as_str), Some("mod" | "lib" | "main")) {
-            path.pop();
-        }
-        if path.iter().any(|part| part == "tests") {
-            continue;
-        }
-        let text = std::fs::read_to_string(&file).unwrap();
-        let parsed = syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        let mut module = SourceModule {
-            file: file.strip_prefix(root).unwrap_or(&file).to_owned(),
-            ..SourceModule::default()
-        };
-        module.visit_file(&parsed);
-        modules.insert(path, module);
-    }
-    modules
-}
-
 impl SourceModule {
+    /// The module with these items, which stand in this file.
+    pub(crate) fn read(file: PathBuf, items: &[syn::Item]) -> Self {
+        let mut module = Self { file, ..Self::default() };
+        for item in items {
+            module.visit_item(item);
+        }
+        module
+    }
+
     fn define_type(&mut self, name: &syn::Ident, visibility: &syn::Visibility) {
         self.items.insert(name.to_string());
         self.types.insert(name.to_string());
@@ -139,6 +124,11 @@ impl SourceModule {
     }
 }
 
+/// In another file, or a block of tests; any other block is read as a part of its file.
+pub(crate) fn is_module_of_its_own(module: &syn::ItemMod) -> bool {
+    module.content.is_none() || is_test_only(&module.attrs)
+}
+
 fn is_test_only(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         attribute.path().is_ident("cfg")
@@ -149,7 +139,7 @@ fn is_test_only(attributes: &[syn::Attribute]) -> bool {
 impl<'ast> Visit<'ast> for SourceModule {
     fn visit_item(&mut self, item: &'ast syn::Item) {
         match item {
-            syn::Item::Mod(module) if module.content.is_some() && is_test_only(&module.attrs) => return,
+            syn::Item::Mod(module) if is_module_of_its_own(module) => return,
             syn::Item::Use(item) if is_test_only(&item.attrs) => return,
             syn::Item::Use(item) => {
                 let is_reexport = !matches!(item.vis, syn::Visibility::Inherited);

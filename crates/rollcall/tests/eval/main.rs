@@ -11,13 +11,13 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 /// Result of one run.
-struct Done {
+struct EvalRun {
     out: String,
     err: String,
     code: i32,
 }
 
-impl Done {
+impl EvalRun {
     fn json(&self) -> Vec<Value> {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {}\n{}", self.out, self.err))
     }
@@ -33,7 +33,7 @@ impl Done {
     }
 }
 
-fn eval(args: &[&str], input: &[u8]) -> Done {
+fn eval(args: &[&str], input: &[u8]) -> EvalRun {
     let mut child = Command::new(env!("CARGO_BIN_EXE_rollcall"))
         .arg("eval")
         .args(args)
@@ -47,7 +47,7 @@ fn eval(args: &[&str], input: &[u8]) -> Done {
     let feed = std::thread::spawn(move || drop(stdin.write_all(&input)));
     let output = child.wait_with_output().unwrap();
     feed.join().unwrap();
-    Done {
+    EvalRun {
         out: String::from_utf8(output.stdout).unwrap(),
         err: String::from_utf8(output.stderr).unwrap(),
         code: output.status.code().unwrap(),
@@ -55,7 +55,7 @@ fn eval(args: &[&str], input: &[u8]) -> Done {
 }
 
 /// Evaluates a text and returns the `-o json` output.
-fn judge(text: &str) -> Done {
+fn judge(text: &str) -> EvalRun {
     eval(&["-f", "-", "-o", "json"], text.as_bytes())
 }
 

@@ -7,18 +7,18 @@ use sandbox::{SandboxOptions, SandboxServer};
 use serde_json::{Value, json};
 
 /// A running cluster.
-pub(crate) struct Cluster {
+pub(crate) struct LiveCluster {
     pub(crate) server: SandboxServer,
     folder: PathBuf,
 }
 
-impl Cluster {
+impl LiveCluster {
     /// Starts a cluster with the CRDs of Shop and Database. The name keeps its files apart from those of other tests.
-    pub(crate) async fn start(name: &str) -> Cluster {
+    pub(crate) async fn start(name: &str) -> LiveCluster {
         let server = SandboxServer::start(SandboxOptions::default()).await.unwrap();
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         std::fs::create_dir_all(&folder).unwrap();
-        let cluster = Cluster { server, folder };
+        let cluster = LiveCluster { server, folder };
         for kind in ["Shop", "Database"] {
             cluster.create(&crd(kind));
         }
@@ -68,7 +68,7 @@ impl Cluster {
         command
     }
 
-    /// Like [`Cluster::rollcall`], without a subcommand and without policies.
+    /// Like [`LiveCluster::rollcall`], without a subcommand and without policies.
     pub(crate) fn bare(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rollcall"));
         command.arg("--kubeconfig").arg(self.folder.join("kubeconfig"));

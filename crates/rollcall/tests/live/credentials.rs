@@ -5,10 +5,10 @@ use std::net::TcpListener;
 
 use serde_json::{Value, json};
 
-use super::cluster::{Cluster, done};
+use super::cluster::{LiveCluster, done};
 
 /// Returns the one-line error that every cluster command prints with this kubeconfig.
-async fn told(cluster: &Cluster, kubeconfig: &str, more: &[&str]) -> String {
+async fn told(cluster: &LiveCluster, kubeconfig: &str, more: &[&str]) -> String {
     let mut said = Vec::new();
     for args in [
         &["tree"][..],
@@ -38,7 +38,7 @@ fn plugin(command: &str, args: &Value) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_context_that_does_not_exist_is_named_with_those_that_do() {
-    let cluster = Cluster::start("contexts").await;
+    let cluster = LiveCluster::start("contexts").await;
     let file = cluster.kubeconfig("kubeconfig", &json!({}));
     let said = told(&cluster, &file, &["--context", "prod"]).await;
     assert!(said.contains("prod") && said.contains("its contexts: it") && said.contains(&file), "{said}");
@@ -46,7 +46,7 @@ async fn a_context_that_does_not_exist_is_named_with_those_that_do() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plugin_that_is_missing_or_fails_is_named_and_its_output_is_not_shown() {
-    let cluster = Cluster::start("plugins").await;
+    let cluster = LiveCluster::start("plugins").await;
     let file = cluster.kubeconfig("missing", &plugin("cloud-login-of-nobody", &json!([])));
     let said = told(&cluster, &file, &[]).await;
     for part in
@@ -66,7 +66,7 @@ async fn a_plugin_that_is_missing_or_fails_is_named_and_its_output_is_not_shown(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_does_not_answer_is_named_by_its_address() {
-    let cluster = Cluster::start("nowhere").await;
+    let cluster = LiveCluster::start("nowhere").await;
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let file = cluster.kubeconfig("closed", &json!({ "token": "t" }));
     let text = std::fs::read_to_string(&file).unwrap();
@@ -78,7 +78,7 @@ async fn a_server_that_does_not_answer_is_named_by_its_address() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_says_nothing_is_waited_for_no_longer_than_was_asked() {
-    let cluster = Cluster::start("mute").await;
+    let cluster = LiveCluster::start("mute").await;
     // A server that accepts connections but never answers.
     let mute = TcpListener::bind("127.0.0.1:0").unwrap();
     let file = cluster.kubeconfig("mute", &json!({ "token": "t" }));

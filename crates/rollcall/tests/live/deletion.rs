@@ -3,12 +3,12 @@
 use sandbox::store::StoreRequest;
 use serde_json::{Value, json};
 
-use super::cluster::{Cluster, custom, done, owned, pod};
+use super::cluster::{LiveCluster, custom, done, owned, pod};
 
 const GUARD: &str = "shop.example.com/guard";
 
 /// Sends a request as this field manager.
-fn send(cluster: &Cluster, manager: &str, method: &str, path: &str, body: &Value) -> Value {
+fn send(cluster: &LiveCluster, manager: &str, method: &str, path: &str, body: &Value) -> Value {
     let now = cluster.server.now();
     let target = format!("/apis/example.com/v1/namespaces/default/{path}?fieldManager={manager}");
     let request = StoreRequest::with_body(method, &target, "application/json", body);
@@ -16,7 +16,7 @@ fn send(cluster: &Cluster, manager: &str, method: &str, path: &str, body: &Value
 }
 
 /// Creates a Shop on which this field manager sets finalizers.
-fn create_shop(cluster: &Cluster, name: &str, manager: &str, finalizers: &[&str]) -> Value {
+fn create_shop(cluster: &LiveCluster, name: &str, manager: &str, finalizers: &[&str]) -> Value {
     let mut shop = custom("Shop", name);
     if !finalizers.is_empty() {
         shop["metadata"]["finalizers"] = json!(finalizers);
@@ -27,15 +27,15 @@ fn create_shop(cluster: &Cluster, name: &str, manager: &str, finalizers: &[&str]
 }
 
 /// Deletes a Shop, which stays because of its finalizers.
-fn delete_shop(cluster: &Cluster, propagation: &str) {
+fn delete_shop(cluster: &LiveCluster, propagation: &str) {
     let options = json!({ "propagationPolicy": propagation });
     let left = send(cluster, "kubectl", "DELETE", "shops/books", &options);
     assert!(left["metadata"]["deletionTimestamp"].is_string(), "{left:#}");
 }
 
 /// A Shop with a Database, whose finalizer is that of a field manager `shop-operator`; in deletion.
-async fn held(name: &str) -> Cluster {
-    let cluster = Cluster::start(name).await;
+async fn held(name: &str) -> LiveCluster {
+    let cluster = LiveCluster::start(name).await;
     let shop = create_shop(&cluster, "books", "shop-operator", &[GUARD]);
     cluster.below(&shop, custom("Database", "db"));
     delete_shop(&cluster, "Background");
@@ -101,7 +101,7 @@ async fn a_parent_beyond_its_limit_is_stuck_as_explain_has_promised() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deletion_in_the_foreground_names_the_children_that_it_waits_for() {
-    let cluster = Cluster::start("deletion-foreground").await;
+    let cluster = LiveCluster::start("deletion-foreground").await;
     let shop = create_shop(&cluster, "books", "shop-operator", &[]);
     let mut database = owned(&shop, custom("Database", "db"));
     database["metadata"]["ownerReferences"][0]["blockOwnerDeletion"] = json!(true);

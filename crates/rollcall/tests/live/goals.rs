@@ -4,22 +4,22 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use super::cluster::{Cluster, custom};
-use super::terminal::Terminal;
+use super::cluster::{LiveCluster, custom};
+use super::terminal::LiveTerminal;
 
 /// Creates a Shop with these finalizers.
-fn held_shop(cluster: &Cluster, finalizers: &[&str]) -> Value {
+fn held_shop(cluster: &LiveCluster, finalizers: &[&str]) -> Value {
     let mut shop = custom("Shop", "books");
     shop["metadata"]["finalizers"] = json!(finalizers);
     cluster.create(&shop)
 }
 
-fn delete_shop(cluster: &Cluster) -> bool {
+fn delete_shop(cluster: &LiveCluster) -> bool {
     let now = cluster.server.now();
     cluster.server.lock_store().delete_object(now, "example.com/v1", "Shop", "default", "books").unwrap()
 }
 
-fn patch_shop(cluster: &Cluster, patch: &Value) {
+fn patch_shop(cluster: &LiveCluster, patch: &Value) {
     let now = cluster.server.now();
     let mut store = cluster.server.lock_store();
     store.patch_object(now, "example.com/v1", "Shop", "default", "books", patch).unwrap();
@@ -31,10 +31,10 @@ fn shows(rows: &[String], part: &str) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deletion_is_waited_for_and_what_holds_it_is_named_meanwhile() {
-    let cluster = Cluster::start("goal-delete").await;
+    let cluster = LiveCluster::start("goal-delete").await;
     held_shop(&cluster, &["a.io/x", "kopf.zalando.org/KopfFinalizerMarker"]);
     let args = ["wait", "shop/books", "--for=delete", "--timeout", "2m"];
-    let mut terminal = Terminal::start(&cluster.rollcall(&args), 200, &[]);
+    let mut terminal = LiveTerminal::start(&cluster.rollcall(&args), 200, &[]);
     terminal
         .until("that it stands", |rows| shows(rows, "Shop books exists, and its deletion was not requested"))
         .await;
@@ -54,12 +54,12 @@ async fn a_deletion_is_waited_for_and_what_holds_it_is_named_meanwhile() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_gone_is_deleted_and_another_of_that_name_does_not_count() {
-    let cluster = Cluster::start("goal-gone").await;
+    let cluster = LiveCluster::start("goal-gone").await;
     let args = ["wait", "shop/books", "--for=delete", "--timeout", "2m"];
     let (code, out, err) = cluster.run(&args).await;
     assert_eq!((code, &*out), (Some(0), "Shop books: deleted\n"), "{err}");
     held_shop(&cluster, &[]);
-    let mut terminal = Terminal::start(&cluster.rollcall(&args), 100, &[]);
+    let mut terminal = LiveTerminal::start(&cluster.rollcall(&args), 100, &[]);
     terminal.until("that it stands", |rows| shows(rows, "its deletion was not requested yet")).await;
     assert!(delete_shop(&cluster), "nothing holds it");
     held_shop(&cluster, &[]);
@@ -71,9 +71,9 @@ async fn what_is_gone_is_deleted_and_another_of_that_name_does_not_count() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_condition_is_waited_for_about_the_current_generation() {
-    let cluster = Cluster::start("goal-condition").await;
+    let cluster = LiveCluster::start("goal-condition").await;
     let args = ["wait", "shop/books", "--for=condition=Up", "--timeout", "2m"];
-    let mut terminal = Terminal::start(&cluster.rollcall(&args), 100, &[]);
+    let mut terminal = LiveTerminal::start(&cluster.rollcall(&args), 100, &[]);
     terminal.until("that there is none", |rows| shows(rows, "Shop books does not exist")).await;
     held_shop(&cluster, &[]);
     terminal.until("no condition", |rows| shows(rows, "Shop books has no condition Up yet")).await;
@@ -100,7 +100,7 @@ async fn a_condition_is_waited_for_about_the_current_generation() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_spelling_is_refused_with_those_that_are_known() {
-    let cluster = Cluster::start("goal-spelling").await;
+    let cluster = LiveCluster::start("goal-spelling").await;
     for (goal, says) in [
         ("deleted", "one of ready, create, delete, condition=TYPE"),
         ("condition=", "write condition=TYPE or condition=TYPE=STATUS"),

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use super::cluster::{Cluster, custom, done, pod};
+use super::cluster::{LiveCluster, custom, done, pod};
 
 /// Number of databases that share the pods.
 const DATABASES: usize = 10;
@@ -15,8 +15,8 @@ fn pods() -> usize {
 }
 
 /// Returns a Shop with its databases and many pods below them, the last of which does not start.
-async fn shop(name: &str, pods: usize) -> Cluster {
-    let cluster = Cluster::start(name).await;
+async fn shop(name: &str, pods: usize) -> LiveCluster {
+    let cluster = LiveCluster::start(name).await;
     let shop = cluster.create(&custom("Shop", "books"));
     let databases: Vec<Value> =
         (0..DATABASES).map(|n| cluster.below(&shop, custom("Database", &format!("db-{n}")))).collect();
@@ -28,7 +28,7 @@ async fn shop(name: &str, pods: usize) -> Cluster {
 }
 
 /// Runs the command as a child of Python, which reports its CPU time in seconds and its peak memory in KiB.
-async fn measured(cluster: &Cluster, args: &[&str]) -> (Option<i32>, String, f64, u64) {
+async fn measured(cluster: &LiveCluster, args: &[&str]) -> (Option<i32>, String, f64, u64) {
     const SCRIPT: &str = "import resource, subprocess, sys\n\
         code = subprocess.call(sys.argv[1:])\n\
         used = resource.getrusage(resource.RUSAGE_CHILDREN)\n\

@@ -11,8 +11,8 @@ use std::time::Duration;
 use kube::CustomResourceExt;
 use serde_json::json;
 
-use super::cluster::{Cluster, custom, owned, pod, policy};
-use super::service::{Service, until};
+use super::cluster::{LiveCluster, custom, owned, pod, policy};
+use super::service::{RunningService, until};
 
 /// Parents with two children each.
 const PARENTS: u64 = 2_000;
@@ -78,7 +78,7 @@ impl Drop for PeakSampler {
 }
 
 /// Parents that are told True.
-fn count_ready(cluster: &Cluster) -> usize {
+fn count_ready(cluster: &LiveCluster) -> usize {
     let store = cluster.server.lock_store();
     let parents = store.list_objects("example.com/v1", "Database", "");
     let is_ready = |parent: &serde_json::Value| {
@@ -89,7 +89,7 @@ fn count_ready(cluster: &Cluster) -> usize {
 }
 
 /// Gives the policy another rule that says the same.
-fn edit_rule(cluster: &Cluster, number: u64) {
+fn edit_rule(cluster: &LiveCluster, number: u64) {
     let current = format!("self.metadata.name != 'no-{number}' && self.status.phase == 'Running'");
     let mut edited = policy("Database", "", "Pod");
     edited["spec"]["children"][0]["ready"] = json!({ "cel": { "current": current } });
@@ -100,7 +100,7 @@ fn edit_rule(cluster: &Cluster, number: u64) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn memory_that_a_start_and_edits_of_a_rule_take_comes_back() {
-    let cluster = Cluster::start("memory").await;
+    let cluster = LiveCluster::start("memory").await;
     cluster.create(&serde_json::to_value(api::ReadinessPolicy::crd()).unwrap());
     cluster.create(&policy("Database", "", "Pod"));
     for number in 0..PARENTS {
@@ -109,7 +109,7 @@ async fn memory_that_a_start_and_edits_of_a_rule_take_comes_back() {
             cluster.create(&owned(&parent, pod(&format!("db-{number}-{child}"), None)));
         }
     }
-    let service = Service::start(&cluster, &[], &[]);
+    let service = RunningService::start(&cluster, &[], &[]);
     let memory = PeakSampler::begin(service.process());
     let parents = usize::try_from(PARENTS).unwrap();
     until("all parents are told True", || count_ready(&cluster) == parents);

@@ -4,15 +4,15 @@ use std::time::SystemTime;
 
 use serde_json::json;
 
-use super::cluster::{Cluster, custom};
-use super::terminal::Terminal;
+use super::cluster::{LiveCluster, custom};
+use super::terminal::LiveTerminal;
 
 /// Columns of a small terminal.
 const NARROW: u16 = 40;
 
 /// Returns a Shop with Events about it, one of which has a long message.
-async fn shop(name: &str) -> Cluster {
-    let cluster = Cluster::start(name).await;
+async fn shop(name: &str) -> LiveCluster {
+    let cluster = LiveCluster::start(name).await;
     let shop = cluster.create(&custom("Shop", "books"));
     let about = json!({
         "apiVersion": "example.com/v1", "kind": "Shop", "namespace": "default", "name": "books",
@@ -41,12 +41,12 @@ async fn shop(name: &str) -> Cluster {
 /// Returns the output of a command on a small terminal, line by line as displayed, and everything that was sent to the
 /// terminal.
 async fn printed(
-    cluster: &Cluster,
+    cluster: &LiveCluster,
     args: &[&str],
     env: &[(&str, &str)],
     last: &str,
 ) -> (Vec<String>, String) {
-    let mut terminal = Terminal::start(&cluster.rollcall(args), NARROW, env);
+    let mut terminal = LiveTerminal::start(&cluster.rollcall(args), NARROW, env);
     terminal.until(last, |rows| rows.join(" ").contains(last)).await;
     terminal.end().await;
     let sent = terminal.sent();
@@ -84,7 +84,7 @@ async fn a_history_keeps_to_a_small_terminal_and_still_says_what_and_why() {
     let cluster = shop("narrow-history").await;
     let mut command = cluster.bare();
     command.args(["history", "shop/books"]);
-    let mut terminal = Terminal::start(&command, NARROW, &[]);
+    let mut terminal = LiveTerminal::start(&command, NARROW, &[]);
     let rows = terminal.until("the last word", |rows| rows.join(" ").contains("CrashLoopBackOff))")).await;
     assert_eq!(terminal.end().await.code(), Some(0));
     assert!(terminal.is_unbroken(), "{rows:#?}");
@@ -110,7 +110,7 @@ async fn without_colours_there_are_none() {
         assert!(!sent.contains('\u{1b}'), "{env:?}: {sent:?}");
         let mut command = cluster.bare();
         command.args(["history", "shop/books"]);
-        let mut terminal = Terminal::start(&command, NARROW, &[env]);
+        let mut terminal = LiveTerminal::start(&command, NARROW, &[env]);
         terminal.until("the last word", |rows| rows.join(" ").contains("CrashLoopBackOff))")).await;
         terminal.end().await;
         assert!(!terminal.sent().contains('\u{1b}'), "{env:?}: {:?}", terminal.sent());

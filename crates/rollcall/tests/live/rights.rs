@@ -2,11 +2,11 @@
 
 use sandbox::{FaultAction, InjectedFault, RequestVerb};
 
-use super::cluster::{Cluster, custom, pod};
+use super::cluster::{LiveCluster, custom, pod};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_explanation_goes_as_far_as_the_rights_go() {
-    let cluster = Cluster::start("rights").await;
+    let cluster = LiveCluster::start("rights").await;
     let shop = cluster.create(&custom("Shop", "books"));
     let database = cluster.below(&shop, custom("Database", "db"));
     cluster.below(&database, pod("web-0", Some(("CrashLoopBackOff", "back-off 5m0s"))));

@@ -8,28 +8,32 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::cluster::Cluster;
+use super::cluster::LiveCluster;
 
 /// Poll interval and number of polls of what another process says.
 const AGAIN: Duration = Duration::from_millis(10);
 const LOOKS: usize = 6_000;
 
 /// A running service, killed when dropped.
-pub(crate) struct Service {
+pub(crate) struct RunningService {
     child: Child,
     address: String,
 }
 
-impl Drop for Service {
+impl Drop for RunningService {
     fn drop(&mut self) {
         self.child.kill().ok();
         self.child.wait().ok();
     }
 }
 
-impl Service {
+impl RunningService {
     /// Starts the service with these arguments and environment.
-    pub(crate) fn start(cluster: &Cluster, args: &[&str], environment: &[(&str, &str)]) -> Service {
+    pub(crate) fn start(
+        cluster: &LiveCluster,
+        args: &[&str],
+        environment: &[(&str, &str)],
+    ) -> RunningService {
         let mut command = cluster.bare();
         command.args(["run", "--listen", "127.0.0.1:0", "--log-format", "json"]).args(args);
         command.envs(environment.iter().copied());
@@ -41,7 +45,7 @@ impl Service {
         });
         // What it says later is of no interest, but it has to be read.
         thread::spawn(move || lines.for_each(drop));
-        Service { child, address: started.unwrap() }
+        RunningService { child, address: started.unwrap() }
     }
 
     pub(crate) fn process(&self) -> u32 {

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::cluster::{Cluster, crd, custom, owned, pod, policy};
-use super::service::{Service, until};
+use super::cluster::{LiveCluster, crd, custom, owned, pod, policy};
+use super::service::{RunningService, until};
 
 /// Objects that are judged by the slow rule.
 const OBJECTS: u64 = 2_000;
@@ -23,15 +23,15 @@ const FEW: u64 = OBJECTS / 4;
 const SLOW: &str = "lists.range(120).map(x, lists.range(120).map(y, x + y).size()).size() < 0";
 
 /// Starts the service with these policies and one thread for all tasks.
-fn start_service(cluster: &Cluster, policies: &[Value]) -> Service {
+fn start_service(cluster: &LiveCluster, policies: &[Value]) -> RunningService {
     let text = policies.iter().map(Value::to_string).collect::<Vec<_>>().join("\n---\n");
     let file = cluster.text_file("slow.yaml", &text);
     let args = ["--resync", "1s", "--resync-rate", "100", "--policies", &file];
-    Service::start(cluster, &args, &[("TOKIO_WORKER_THREADS", "1")])
+    RunningService::start(cluster, &args, &[("TOKIO_WORKER_THREADS", "1")])
 }
 
 /// Status of the condition `Ready` of a parent.
-fn says(cluster: &Cluster, kind: &str, name: &str) -> (String, String) {
+fn says(cluster: &LiveCluster, kind: &str, name: &str) -> (String, String) {
     let held = cluster.server.lock_store().get("example.com/v1", kind, "default", name).unwrap();
     let conditions = held["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let ready = conditions.into_iter().find(|entry| entry["type"] == "Ready").unwrap_or_default();
@@ -39,15 +39,15 @@ fn says(cluster: &Cluster, kind: &str, name: &str) -> (String, String) {
     (text("status"), text("reason"))
 }
 
-fn change(cluster: &Cluster, api: &str, kind: &str, name: &str, status: &Value) {
+fn change(cluster: &LiveCluster, api: &str, kind: &str, name: &str, status: &Value) {
     let now = cluster.server.now();
     let patch = json!({ "status": status });
     cluster.server.lock_store().patch_status(now, api, kind, "default", name, &patch).unwrap();
 }
 
 /// A shop over very many databases that are judged by this rule, and a ledger over a pod that no rule judges.
-async fn cluster_of(name: &str, rule: Value) -> (Arc<Cluster>, [Value; 2]) {
-    let cluster = Cluster::start(name).await;
+async fn cluster_of(name: &str, rule: Value) -> (Arc<LiveCluster>, [Value; 2]) {
+    let cluster = LiveCluster::start(name).await;
     cluster.create(&crd("Ledger"));
     let shop = cluster.create(&custom("Shop", "books"));
     for n in 0..OBJECTS {
@@ -61,11 +61,11 @@ async fn cluster_of(name: &str, rule: Value) -> (Arc<Cluster>, [Value; 2]) {
 }
 
 /// Changes all databases, one after the other, for as long as it is held.
-struct Churn(Arc<AtomicBool>, Arc<AtomicU64>);
+struct DatabaseChurn(Arc<AtomicBool>, Arc<AtomicU64>);
 
-impl Churn {
-    fn begin(cluster: &Arc<Cluster>) -> Churn {
-        let churn = Churn(Arc::default(), Arc::default());
+impl DatabaseChurn {
+    fn begin(cluster: &Arc<LiveCluster>) -> DatabaseChurn {
+        let churn = DatabaseChurn(Arc::default(), Arc::default());
         let (stop, changes, cluster) = (churn.0.clone(), churn.1.clone(), cluster.clone());
         thread::spawn(move || {
             while !stop.load(Ordering::Relaxed) {
@@ -80,7 +80,7 @@ impl Churn {
     }
 }
 
-impl Drop for Churn {
+impl Drop for DatabaseChurn {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -94,7 +94,7 @@ async fn a_slow_rule_on_very_many_changing_objects_delays_neither_probes_nor_oth
     let service = start_service(&cluster, &policies);
     until("the ledger is ready", || says(&cluster, "Ledger", "main").0 == "True");
     until("the shop is told", || !["", "ChildrenPending"].contains(&&*says(&cluster, "Shop", "books").1));
-    let churn = Churn::begin(&cluster);
+    let churn = DatabaseChurn::begin(&cluster);
     // The watch brings objects, and so does the pass, which lists all of them again and again.
     let reads = service.metric("rollcall_resync_reads_total", "");
     until("the pass reads", || service.metric("rollcall_resync_reads_total", "") > reads + 5);
@@ -121,7 +121,7 @@ async fn a_slow_rule_on_very_many_changing_objects_delays_neither_probes_nor_oth
 async fn a_rule_that_never_ends_is_taken_out_and_everything_else_goes_on() {
     let (cluster, policies) = cluster_of("endless", json!({ "lua": "while true do end" })).await;
     let service = start_service(&cluster, &policies);
-    let _churn = Churn::begin(&cluster);
+    let _churn = DatabaseChurn::begin(&cluster);
     until("the shop is Unknown", || {
         says(&cluster, "Shop", "books") == ("Unknown".into(), "ChildrenUnknown".into())
     });

@@ -21,24 +21,24 @@ const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 const ROWS: u16 = 24;
 
 /// A program in a terminal; killed when dropped.
-pub(crate) struct Terminal {
+pub(crate) struct LiveTerminal {
     child: Child,
     master: OwnedFd,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<TerminalOutput>>,
     /// Notified when more output has arrived.
     more: watch::Receiver<()>,
 }
 
-struct Seen {
+struct TerminalOutput {
     screen: vt100::Parser,
     /// All output so far.
     bytes: Vec<u8>,
 }
 
-impl Terminal {
+impl LiveTerminal {
     /// Starts a program in a terminal of this width, as a shell would: the terminal is its controlling terminal, and
     /// Ctrl-C and resizing send it signals.
-    pub(crate) fn start(program: &Command, columns: u16, env: &[(&str, &str)]) -> Terminal {
+    pub(crate) fn start(program: &Command, columns: u16, env: &[(&str, &str)]) -> LiveTerminal {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
@@ -52,7 +52,7 @@ impl Terminal {
         let end = || Stdio::from(slave.try_clone().unwrap());
         let child = command.stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
         let screen = vt100::Parser::new(some(ROWS), some(columns), 0);
-        let seen = Arc::new(Mutex::new(Seen { screen, bytes: Vec::new() }));
+        let seen = Arc::new(Mutex::new(TerminalOutput { screen, bytes: Vec::new() }));
         let (tells, more) = watch::channel(());
         let (mut output, told) = (File::from(master.try_clone().unwrap()), seen.clone());
         std::thread::spawn(move || {
@@ -66,7 +66,7 @@ impl Terminal {
                 tells.send_replace(());
             }
         });
-        Terminal { child, master, seen, more }
+        LiveTerminal { child, master, seen, more }
     }
 
     /// Resizes the terminal, as when a window is dragged.
@@ -131,7 +131,7 @@ impl Terminal {
     }
 }
 
-impl Drop for Terminal {
+impl Drop for LiveTerminal {
     fn drop(&mut self) {
         self.child.kill().ok();
         self.child.wait().ok();

@@ -6,12 +6,12 @@ use std::process::Stdio;
 use sandbox::{FaultAction, InjectedFault};
 use serde_json::{Value, json};
 
-use super::cluster::{Cluster, custom, pod};
-use super::terminal::Terminal;
+use super::cluster::{LiveCluster, custom, pod};
+use super::terminal::LiveTerminal;
 
 /// Returns a Shop with a database one of whose pods crash-loops.
-async fn shop(name: &str) -> Cluster {
-    let cluster = Cluster::start(name).await;
+async fn shop(name: &str) -> LiveCluster {
+    let cluster = LiveCluster::start(name).await;
     let shop = cluster.create(&custom("Shop", "books"));
     let database = cluster.below(&shop, custom("Database", "db"));
     cluster.below(&database, pod("web-0", None));
@@ -23,14 +23,14 @@ async fn shop(name: &str) -> Cluster {
 }
 
 /// Replaces the pod's status by that of another.
-fn turn(cluster: &Cluster, into: &Value) {
+fn turn(cluster: &LiveCluster, into: &Value) {
     let now = cluster.server.now();
     let name = into["metadata"]["name"].as_str().unwrap();
     let status = json!({ "status": into["status"] });
     cluster.server.lock_store().patch_status(now, "v1", "Pod", "default", name, &status).unwrap();
 }
 
-fn heal(cluster: &Cluster) {
+fn heal(cluster: &LiveCluster) {
     turn(cluster, &pod("web-1", None));
 }
 
@@ -41,7 +41,7 @@ fn has(rows: &[String], parts: &[&str]) -> bool {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_watched_tree_is_drawn_anew_in_its_place_and_to_the_size_of_the_terminal() {
     let cluster = shop("redrawn").await;
-    let mut terminal = Terminal::start(&cluster.rollcall(&["tree", "shop/books", "--watch"]), 40, &[]);
+    let mut terminal = LiveTerminal::start(&cluster.rollcall(&["tree", "shop/books", "--watch"]), 40, &[]);
     let narrow = terminal.until("the crash loop", |rows| has(rows, &["waiting: CrashLoopBackOff"])).await;
     assert!(has(&narrow, &["Shop default/books", "Failed"]), "{narrow:#?}");
     assert!(!has(&narrow, &["Pod", "waiting:"]), "the reason is below: {narrow:#?}");
@@ -67,7 +67,7 @@ async fn a_watched_tree_that_is_higher_than_the_terminal_shows_its_top() {
     for n in 10..60 {
         cluster.below(&database, pod(&format!("web-{n}"), None));
     }
-    let terminal = Terminal::start(&cluster.rollcall(&["tree", "shop/books", "--watch"]), 80, &[]);
+    let terminal = LiveTerminal::start(&cluster.rollcall(&["tree", "shop/books", "--watch"]), 80, &[]);
     let rows = terminal.until("the last line", |rows| has(rows, &["more lines"])).await;
     assert!(rows[0].starts_with("Shop default/books"), "{rows:#?}");
     assert!(rows[2].contains("web-1") && rows[2].contains("CrashLoop"), "the worst: {rows:#?}");
@@ -79,7 +79,7 @@ async fn no_color_and_a_dumb_terminal_get_what_they_ask_for() {
     let cluster = shop("plain").await;
     let watch = cluster.rollcall(&["tree", "shop/books", "--watch"]);
     for (env, clears) in [(("NO_COLOR", "1"), true), (("TERM", "dumb"), false)] {
-        let terminal = Terminal::start(&watch, 80, &[env]);
+        let terminal = LiveTerminal::start(&watch, 80, &[env]);
         terminal.until("the tree", |rows| has(rows, &["Shop", "Failed"])).await;
         let sent = terminal.sent();
         let colours = sent.split('\u{1b}').skip(1).filter(|rest| {
@@ -96,7 +96,7 @@ async fn no_color_and_a_dumb_terminal_get_what_they_ask_for() {
 async fn waiting_shows_the_root_cause_on_one_line_that_leaves_nothing_behind() {
     let cluster = shop("progress").await;
     let mut terminal =
-        Terminal::start(&cluster.rollcall(&["wait", "shop/books", "--timeout", "2m"]), 40, &[]);
+        LiveTerminal::start(&cluster.rollcall(&["wait", "shop/books", "--timeout", "2m"]), 40, &[]);
     let rows = terminal.until("the cause", |rows| has(rows, &["Shop books failed: 1 of 1 not ready"])).await;
     assert!(rows.len() == 1 && rows[0].ends_with('…') && terminal.is_unbroken(), "{rows:#?}");
     turn(&cluster, &pod("web-1", Some(("ImagePullBackOff", "no such image"))));
@@ -111,7 +111,7 @@ async fn waiting_shows_the_root_cause_on_one_line_that_leaves_nothing_behind() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn names_and_messages_are_text_on_every_terminal() {
-    let cluster = Cluster::start("hostile").await;
+    let cluster = LiveCluster::start("hostile").await;
     let shop = cluster.create(&custom("Shop", "books"));
     let mut database = custom("Database", "db");
     let message = "<b>gone</b>\u{1b}[2J\u{1b}]0;title\u{7}\r\u{202e}evil";
@@ -124,7 +124,7 @@ async fn names_and_messages_are_text_on_every_terminal() {
     for args in [&["tree", "shop/books", "--watch"][..], &["wait", "shop/books", "--timeout", "1m"]] {
         let mut command = cluster.bare();
         command.args(args).args(["-f", &policies]);
-        let terminal = Terminal::start(&command, 200, &[]);
+        let terminal = LiveTerminal::start(&command, 200, &[]);
         let rows = terminal
             .until("the text", |rows| has(rows, &["<b>gone</b>\\u{1b}[2J\\u{1b}]0;title\\u{7}"]))
             .await;
@@ -177,8 +177,9 @@ async fn without_a_terminal_there_is_no_escape_and_a_line_for_each_change() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_that_goes_away_is_named_and_comes_back() {
     let cluster = shop("away").await;
-    let tree = Terminal::start(&cluster.rollcall(&["tree", "shop/books", "--watch"]), 100, &[]);
-    let mut wait = Terminal::start(&cluster.rollcall(&["wait", "shop/books", "--timeout", "2m"]), 100, &[]);
+    let tree = LiveTerminal::start(&cluster.rollcall(&["tree", "shop/books", "--watch"]), 100, &[]);
+    let mut wait =
+        LiveTerminal::start(&cluster.rollcall(&["wait", "shop/books", "--timeout", "2m"]), 100, &[]);
     tree.until("the tree", |rows| has(rows, &["Shop", "Failed"])).await;
     wait.until("the cause", |rows| has(rows, &["Shop books failed"])).await;
     cluster.server.faults().add(InjectedFault::new(FaultAction::Answer(401, None)));
@@ -201,7 +202,7 @@ async fn a_cluster_that_goes_away_is_named_and_comes_back() {
 async fn many_are_waited_for_at_once_and_one_that_has_failed_for_good_ends_it() {
     let cluster = shop("many").await;
     let args = ["wait", "shop/books", "shop/toys", "--for", "ready", "--timeout", "2m"];
-    let mut terminal = Terminal::start(&cluster.rollcall(&args), 100, &[]);
+    let mut terminal = LiveTerminal::start(&cluster.rollcall(&args), 100, &[]);
     terminal.until("both", |rows| has(rows, &["0 of 2 ready; Shop books failed"])).await;
     // An object that does not exist yet is waited for.
     let toys = cluster.create(&custom("Shop", "toys"));

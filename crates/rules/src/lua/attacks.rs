@@ -5,7 +5,7 @@ use rollcall_cel::ObjectJson;
 use serde_json::json;
 
 use super::*;
-use crate::cost::{MAX_ATTACK_MILLIS, measure_cost};
+use rollcall_cel::cost::{MAX_ATTACK_MILLIS, measure_cost};
 
 mod leaks;
 mod libraries;

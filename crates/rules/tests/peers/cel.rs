@@ -9,7 +9,7 @@ use rollcall_cel::{ObjectJson, ReadyWhen};
 use rules::{CompiledRule, RuleDefinition};
 use serde_json::{Value, json};
 
-use crate::mutate::Dice;
+use crate::mutate::SeededRandom;
 use crate::{NOW, expressions, mutants, oracle, samples};
 
 /// Returns the result as a word: `true`, `false`, `error`, or `refused` at compile time.
@@ -56,7 +56,7 @@ fn same(source: &str, ours: &(String, String), theirs: &(String, String)) -> boo
 fn expressions_yield_what_cel_go_yields() {
     let Some(path) = oracle::named("ROLLCALL_CEL_ORACLE") else { return };
     let objects = mutants(4, &samples::all());
-    let mut dice = Dice::new(5);
+    let mut dice = SeededRandom::new(5);
     let sources: Vec<String> = objects.iter().map(|_| expressions::expression(&mut dice)).collect();
     let lines = objects.iter().zip(&sources);
     let lines = lines.map(|(object, source)| json!({"object": object, "source": source})).collect();

@@ -3,11 +3,11 @@
 use serde_json::{Map, Value, json};
 
 /// splitmix64: the same seed gives the same objects everywhere.
-pub(crate) struct Dice(u64);
+pub(crate) struct SeededRandom(u64);
 
-impl Dice {
-    pub(crate) fn new(seed: u64) -> Dice {
-        Dice(seed)
+impl SeededRandom {
+    pub(crate) fn new(seed: u64) -> SeededRandom {
+        SeededRandom(seed)
     }
 
     pub(crate) fn below(&mut self, limit: usize) -> usize {
@@ -25,7 +25,7 @@ impl Dice {
 
 /// Returns `count` objects, each a sample with up to six mutations.
 pub(crate) fn mutants(seed: u64, count: usize, samples: &[Value]) -> Vec<Value> {
-    let mut dice = Dice::new(seed);
+    let mut dice = SeededRandom::new(seed);
     (0..count)
         .map(|_| {
             let mut object = dice.pick(samples).clone();
@@ -37,7 +37,7 @@ pub(crate) fn mutants(seed: u64, count: usize, samples: &[Value]) -> Vec<Value> 
         .collect()
 }
 
-fn mutate(dice: &mut Dice, object: &mut Value) {
+fn mutate(dice: &mut SeededRandom, object: &mut Value) {
     match dice.below(10) {
         0 => metadata(dice, object),
         1..=3 => {
@@ -56,7 +56,7 @@ fn mutate(dice: &mut Dice, object: &mut Value) {
     }
 }
 
-fn metadata(dice: &mut Dice, object: &mut Value) {
+fn metadata(dice: &mut SeededRandom, object: &mut Value) {
     let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
     let (key, value) = match dice.below(6) {
         0 => (
@@ -120,7 +120,7 @@ const REASONS: [&str; 15] = [
     "",
 ];
 
-fn condition(dice: &mut Dice) -> Value {
+fn condition(dice: &mut SeededRandom) -> Value {
     let mut condition = json!({
         "type": dice.pick(&CONDITION_TYPES), "status": dice.pick(&["True", "False", "Unknown", "true"]),
         "reason": dice.pick(&REASONS), "message": dice.pick(&["first line\n second ", "", "why not"]),
@@ -133,7 +133,7 @@ fn condition(dice: &mut Dice) -> Value {
 }
 
 /// Descends to a random position and mutates the value there: another value, another number, removed, or duplicated.
-fn descend(dice: &mut Dice, value: &mut Value, depth: usize) {
+fn descend(dice: &mut SeededRandom, value: &mut Value, depth: usize) {
     match value {
         Value::Object(map) if depth > 0 && !map.is_empty() => {
             let at = dice.below(map.len());
@@ -187,7 +187,7 @@ fn descend(dice: &mut Dice, value: &mut Value, depth: usize) {
     }
 }
 
-fn scalar(dice: &mut Dice) -> Value {
+fn scalar(dice: &mut SeededRandom) -> Value {
     match dice.below(14) {
         0 => Value::Null,
         1 => json!(true),

@@ -17,51 +17,51 @@ pub(crate) const SILENCE: Duration = Duration::from_millis(300);
 
 /// A response as received.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct WireResponse {
     pub(crate) status: u16,
     pub(crate) head: String,
     pub(crate) body: Value,
 }
 
 /// A connection and its bytes received but not yet read.
-pub(crate) struct Wire {
+pub(crate) struct WireConnection {
     socket: TcpStream,
     unread: Vec<u8>,
 }
 
 /// Sends a request with `body` as JSON: an array in a PATCH is sent as a JSON patch, an object as a merge patch.
-pub(crate) async fn ask(url: &str, method: &str, target: &str, body: &Value) -> io::Result<Answer> {
+pub(crate) async fn ask(url: &str, method: &str, target: &str, body: &Value) -> io::Result<WireResponse> {
     tokio::time::timeout(TEST_TIMEOUT, async {
-        let mut wire = Wire::send(url, method, target, body).await?;
+        let mut wire = WireConnection::send(url, method, target, body).await?;
         let head = wire.head().await?;
         wire.socket.read_to_end(&mut wire.unread).await?;
         let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0);
         let body = serde_json::from_slice(&wire.unread).unwrap_or_default();
-        Ok(Answer { status, head, body })
+        Ok(WireResponse { status, head, body })
     })
     .await?
 }
 
 /// GETs a path; the answer must arrive.
-pub(crate) async fn get(server: &SandboxServer, target: &str) -> Answer {
+pub(crate) async fn get(server: &SandboxServer, target: &str) -> WireResponse {
     ask(&server.url(), "GET", target, &Value::Null).await.unwrap()
 }
 
 /// Opens a watch.
-pub(crate) async fn watch(server: &SandboxServer, target: &str) -> Wire {
-    Wire::open(&server.url(), target).await
+pub(crate) async fn watch(server: &SandboxServer, target: &str) -> WireConnection {
+    WireConnection::open(&server.url(), target).await
 }
 
-impl Wire {
+impl WireConnection {
     /// Opens a watch.
-    pub(crate) async fn open(url: &str, target: &str) -> Wire {
-        let mut wire = Wire::send(url, "GET", target, &Value::Null).await.unwrap();
+    pub(crate) async fn open(url: &str, target: &str) -> WireConnection {
+        let mut wire = WireConnection::send(url, "GET", target, &Value::Null).await.unwrap();
         let head = wire.head().await.unwrap();
         assert!(head.starts_with("HTTP/1.1 200"), "{head}");
         wire
     }
 
-    async fn send(url: &str, method: &str, target: &str, body: &Value) -> io::Result<Wire> {
+    async fn send(url: &str, method: &str, target: &str, body: &Value) -> io::Result<WireConnection> {
         let address = url.trim_start_matches("http://");
         let mut socket = TcpStream::connect(address).await?;
         let kind = match (method, body) {
@@ -75,7 +75,7 @@ impl Wire {
             body.len()
         );
         socket.write_all(request.as_bytes()).await?;
-        Ok(Wire { socket, unread: Vec::new() })
+        Ok(WireConnection { socket, unread: Vec::new() })
     }
 
     async fn head(&mut self) -> io::Result<String> {

@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use watcher::wire::WireMeta;
 use watcher::{ApiFailureCause, FollowEvent, ParentObject, WireObject};
 
-use crate::cluster::{Cluster, Mirror, deployment, hasty};
-use crate::played::{Scene, list, parameter, quiet, text};
+use crate::cluster::{ConsumerMirror, FollowedCluster, deployment, hasty};
+use crate::scripted_server::{ScriptedFollow, list, parameter, quiet, text};
 
 /// Decodes only exactly matching objects, like the types of most programs.
 #[derive(Clone, Debug, Deserialize)]
-struct Strict {
+struct StrictObject {
     #[serde(rename = "metadata", deserialize_with = "meta")]
     meta: WireMeta,
     #[serde(rename = "spec")]
@@ -29,17 +29,17 @@ struct StrictSpec {
 fn meta<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<WireMeta, D::Error> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Plain {
+    struct PlainObject {
         name: Box<str>,
         uid: Box<str>,
         resource_version: String,
     }
-    let Plain { name, uid, resource_version } = Plain::deserialize(deserializer)?;
+    let PlainObject { name, uid, resource_version } = PlainObject::deserialize(deserializer)?;
     let resource_version = resource_version.parse().map_err(serde::de::Error::custom)?;
     Ok(WireMeta { name, uid, resource_version, ..WireMeta::default() })
 }
 
-impl WireObject for Strict {
+impl WireObject for StrictObject {
     fn meta(&self) -> &WireMeta {
         &self.meta
     }
@@ -58,9 +58,9 @@ async fn an_unreadable_object_in_a_list_hides_nobody() {
     for nonsense in
         ["7", "null", "\"text\"", "[]", "{\"metadata\":7}", "{\"metadata\":{\"name\":[]},\"spec\":0}"]
     {
-        let cluster = Cluster::new().await.with(&["a", "b"]);
+        let cluster = FollowedCluster::new().await.with(&["a", "b"]);
         cluster.on_lists(FaultAction::RawItem(nonsense.into()));
-        let mut mirror: Mirror<ParentObject> = cluster.follow().await;
+        let mut mirror: ConsumerMirror<ParentObject> = cluster.follow().await;
         mirror.knows(&["a", "b"]).await;
         mirror.hears_of(ApiFailureCause::Undecodable).await;
         cluster.create(deployment("c"));
@@ -70,12 +70,12 @@ async fn an_unreadable_object_in_a_list_hides_nobody() {
 
 #[tokio::test]
 async fn an_object_that_a_strict_type_refuses_hides_nobody_and_is_named() {
-    let cluster = Cluster::new().await.with(&["a"]);
+    let cluster = FollowedCluster::new().await.with(&["a"]);
     let odd = r#"{"metadata":{"name":"odd","uid":"u","resourceVersion":"5"},"spec":[]}"#;
     cluster.server.faults().add(
         sandbox::InjectedFault::new(FaultAction::RawItem(odd.into())).on_verb(RequestVerb::List).at_most(2),
     );
-    let mut mirror: Mirror<Strict> = cluster.follow_with(hasty()).await;
+    let mut mirror: ConsumerMirror<StrictObject> = cluster.follow_with(hasty()).await;
     mirror.knows(&["a"]).await;
     mirror.until("named it", |mirror| mirror.troubles.iter().any(|t| t.detail.contains("\"odd\""))).await;
     assert_eq!(cluster.asked(RequestVerb::List), 2, "once as quick as can be, once carefully");
@@ -83,10 +83,10 @@ async fn an_object_that_a_strict_type_refuses_hides_nobody_and_is_named() {
 
 #[tokio::test]
 async fn an_object_that_a_strict_type_refuses_in_a_watch_loses_nothing() {
-    let cluster = Cluster::new().await.with(&["a"]);
+    let cluster = FollowedCluster::new().await.with(&["a"]);
     let odd = "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"odd\"}}}\n";
     cluster.on_watches(FaultAction::RawLine(odd.into()));
-    let mut mirror: Mirror<Strict> = cluster.follow_with(hasty()).await;
+    let mut mirror: ConsumerMirror<StrictObject> = cluster.follow_with(hasty()).await;
     mirror.hears_of(ApiFailureCause::Undecodable).await;
     cluster.create(deployment("b"));
     mirror.knows(&["a", "b"]).await;
@@ -96,10 +96,10 @@ async fn an_object_that_a_strict_type_refuses_in_a_watch_loses_nothing() {
 #[tokio::test]
 async fn an_unreadable_object_in_a_watch_hides_nobody() {
     for nonsense in ["7", "null", "{\"metadata\":7}", "{\"metadata\":{\"uid\":\"\"}}"] {
-        let cluster = Cluster::new().await.with(&["a"]);
+        let cluster = FollowedCluster::new().await.with(&["a"]);
         let line = format!("{{\"type\":\"MODIFIED\",\"object\":{nonsense}}}\n");
         cluster.on_watches(FaultAction::RawLine(line.into()));
-        let mut mirror: Mirror<ParentObject> = cluster.follow().await;
+        let mut mirror: ConsumerMirror<ParentObject> = cluster.follow().await;
         mirror.hears_of(ApiFailureCause::Undecodable).await;
         cluster.create(deployment("b"));
         mirror.knows(&["a", "b"]).await;
@@ -115,7 +115,7 @@ async fn lines_that_are_no_events_do_not_end_the_stream() {
         "{}\n",
         "{\"type\":\"SURPRISE\",\"object\":{}}\n",
     ] {
-        let cluster = Cluster::new().await.with(&["a"]);
+        let cluster = FollowedCluster::new().await.with(&["a"]);
         cluster.on_watches(FaultAction::RawLine(line.into()));
         let mut mirror = cluster.follow().await;
         mirror.knows(&["a"]).await;
@@ -128,7 +128,7 @@ async fn lines_that_are_no_events_do_not_end_the_stream() {
 
 #[tokio::test]
 async fn half_a_line_glued_to_an_event_loses_nothing() {
-    let cluster = Cluster::new().await.with(&["a"]);
+    let cluster = FollowedCluster::new().await.with(&["a"]);
     cluster.on_watches(FaultAction::RawLine("{\"type\":\"MODIFIED\",\"obj".into()));
     let mut mirror = cluster.follow().await;
     mirror.knows(&["a"]).await;
@@ -140,7 +140,7 @@ async fn half_a_line_glued_to_an_event_loses_nothing() {
 
 #[tokio::test]
 async fn objects_of_200_levels_are_followed_like_any_other() {
-    let cluster = Cluster::new().await.with(&["a"]);
+    let cluster = FollowedCluster::new().await.with(&["a"]);
     cluster.create(deep("listed"));
     let mut mirror = cluster.follow().await;
     mirror.knows(&["a", "listed"]).await;
@@ -160,7 +160,7 @@ async fn bytes_that_are_no_text_cost_nobody_anything() {
             .flat_map(|byte| if byte == b'@' { vec![0xff, 0xc3, 0x28] } else { vec![byte] })
             .collect()
     };
-    let cluster = Cluster::new().await.with(&["a"]);
+    let cluster = FollowedCluster::new().await.with(&["a"]);
     cluster.on_lists(FaultAction::RawItem(raw("listed")));
     let line: Vec<u8> =
         [b"{\"type\":\"ADDED\",\"object\":".to_vec(), raw("watched"), b"}\n".to_vec()].concat();
@@ -173,7 +173,7 @@ async fn bytes_that_are_no_text_cost_nobody_anything() {
 #[tokio::test]
 async fn a_list_that_is_no_json_is_asked_again() {
     for body in ["", "not json", "{\"items\":[{\"metadata\":", "[]", "{\"metadata\":{},\"items\":[]}"] {
-        let cluster = Cluster::new().await.with(&["a"]);
+        let cluster = FollowedCluster::new().await.with(&["a"]);
         cluster.on_lists(FaultAction::AnswerRaw(body.into()));
         let mut mirror = cluster.follow().await;
         mirror.knows(&["a"]).await;
@@ -185,21 +185,18 @@ async fn a_list_that_is_no_json_is_asked_again() {
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_talks_nonsense_is_not_listed_in_a_storm() {
     let minutes = 10;
-    let mut scene =
-        Scene::new(
-            |target| {
-                if parameter(target, "watch").is_some() { text("nonsense\n") } else { list(&[]) }
-            },
-        );
-    scene.for_span(Duration::from_secs(minutes * 60)).await;
-    let lists = scene.asked().iter().filter(|asked| !asked.is_watch()).count();
+    let mut follow = ScriptedFollow::new(|target| {
+        if parameter(target, "watch").is_some() { text("nonsense\n") } else { list(&[]) }
+    });
+    follow.for_span(Duration::from_secs(minutes * 60)).await;
+    let lists = follow.asked().iter().filter(|asked| !asked.is_watch()).count();
     assert!((5..40).contains(&lists), "{lists} lists in {minutes} minutes");
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_object_without_a_version_does_not_lose_the_place_in_the_history() {
     let mut watched = 0;
-    let mut scene = Scene::new(move |target| {
+    let mut follow = ScriptedFollow::new(move |target| {
         if parameter(target, "watch").is_none() {
             return list(&[]);
         }
@@ -209,8 +206,8 @@ async fn an_object_without_a_version_does_not_lose_the_place_in_the_history() {
             _ => quiet(target),
         }
     });
-    let said = scene.for_span(Duration::from_secs(30)).await;
-    let asked = scene.asked();
+    let said = follow.for_span(Duration::from_secs(30)).await;
+    let asked = follow.asked();
     assert_eq!(asked.len(), 3, "one list, two watches: {asked:?}");
     assert_eq!(parameter(&asked[2].target, "resourceVersion"), Some("7"));
     assert!(said.iter().any(|event| matches!(event, FollowEvent::Apply(_))));

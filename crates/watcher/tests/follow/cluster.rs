@@ -29,20 +29,20 @@ pub(crate) fn hasty() -> FollowOptions {
 }
 
 /// A server, and a client without hidden retries.
-pub(crate) struct Cluster {
+pub(crate) struct FollowedCluster {
     pub(crate) server: SandboxServer,
     pub(crate) client: kube::Client,
 }
 
-impl Cluster {
+impl FollowedCluster {
     pub(crate) async fn new() -> Self {
-        Cluster::of(SandboxServer::start(SandboxOptions::default()).await.unwrap())
+        FollowedCluster::of(SandboxServer::start(SandboxOptions::default()).await.unwrap())
     }
 
     pub(crate) fn of(server: SandboxServer) -> Self {
         let client =
             watcher::client_without_retries(kube::Config::new(server.url().parse().unwrap())).unwrap();
-        Cluster { server, client }
+        FollowedCluster { server, client }
     }
 
     pub(crate) fn create(&self, object: Value) {
@@ -77,13 +77,13 @@ impl Cluster {
         resolve_kind(&self.client, group, None, kind).await.unwrap().unwrap()
     }
 
-    pub(crate) async fn follow(&self) -> Mirror<watcher::ParentObject> {
+    pub(crate) async fn follow(&self) -> ConsumerMirror<watcher::ParentObject> {
         self.follow_with(hasty()).await
     }
 
-    pub(crate) async fn follow_with<K: WireObject>(&self, options: FollowOptions) -> Mirror<K> {
+    pub(crate) async fn follow_with<K: WireObject>(&self, options: FollowOptions) -> ConsumerMirror<K> {
         let kind = self.kind("apps", "Deployment").await;
-        Mirror::new(follow(&self.client, &kind, None, options))
+        ConsumerMirror::new(follow(&self.client, &kind, None, options))
     }
 
     /// Number of requests for Deployments with this verb.
@@ -113,7 +113,7 @@ pub(crate) fn deployment(name: &str) -> Value {
 }
 
 /// State of a consumer: marked during a list, swept when it is complete.
-pub(crate) struct Mirror<K> {
+pub(crate) struct ConsumerMirror<K> {
     events: Pin<Box<dyn Stream<Item = FollowEvent<K>> + Send>>,
     rows: BTreeMap<String, (u64, K)>,
     epoch: u64,
@@ -123,10 +123,10 @@ pub(crate) struct Mirror<K> {
     pub(crate) troubles: Vec<FollowFailure>,
 }
 
-impl<K: WireObject> Mirror<K> {
+impl<K: WireObject> ConsumerMirror<K> {
     pub(crate) fn new(events: impl Stream<Item = FollowEvent<K>> + Send + 'static) -> Self {
         let (rows, troubles) = (BTreeMap::new(), Vec::new());
-        Mirror { events: Box::pin(events), rows, epoch: 0, lists: 0, watching: false, troubles }
+        ConsumerMirror { events: Box::pin(events), rows, epoch: 0, lists: 0, watching: false, troubles }
     }
 
     /// Processes events until the state satisfies `wish`.

@@ -4,11 +4,11 @@ use sandbox::{FaultAction, InjectedFault, RequestVerb};
 use serde_json::json;
 use watcher::{ApiFailureCause, Discovered, discover, resolve_kind};
 
-use crate::cluster::Cluster;
+use crate::cluster::FollowedCluster;
 
 #[tokio::test]
 async fn kinds_are_found_by_group_and_name() {
-    let cluster = Cluster::new().await;
+    let cluster = FollowedCluster::new().await;
     let cases = [
         ("apps", None, "Deployment", "/apis/apps/v1/deployments", true),
         ("", None, "Pod", "/api/v1/pods", true),
@@ -38,7 +38,7 @@ async fn kinds_are_found_by_group_and_name() {
 
 #[tokio::test]
 async fn what_is_not_installed_is_no_error() {
-    let cluster = Cluster::new().await;
+    let cluster = FollowedCluster::new().await;
     for (group, version, kind) in [
         ("example.com", None, "Widget"),
         ("apps", None, "Widget"),
@@ -57,7 +57,7 @@ async fn what_is_not_installed_is_no_error() {
 
 #[tokio::test]
 async fn a_kind_is_found_in_the_version_that_has_it() {
-    let cluster = Cluster::new().await;
+    let cluster = FollowedCluster::new().await;
     let version = |name: &str, storage: bool| {
         json!({"name": name, "served": true, "storage": storage, "subresources": {"status": {}},
             "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}})
@@ -79,7 +79,7 @@ async fn a_kind_is_found_in_the_version_that_has_it() {
 
 #[tokio::test]
 async fn a_server_that_does_not_answer_is_not_one_that_has_no_such_kind() {
-    let cluster = Cluster::new().await;
+    let cluster = FollowedCluster::new().await;
     cluster
         .server
         .faults()
@@ -90,7 +90,7 @@ async fn a_server_that_does_not_answer_is_not_one_that_has_no_such_kind() {
 
 #[tokio::test]
 async fn a_kind_is_absent_only_where_the_server_lists_what_it_has_and_lacks_it() {
-    let cluster = Cluster::new().await;
+    let cluster = FollowedCluster::new().await;
     let found = async |group: &str, version: Option<&str>, kind: &str| {
         discover(&cluster.client, group, version, kind).await.unwrap()
     };
@@ -111,7 +111,7 @@ async fn a_kind_is_absent_only_where_the_server_lists_what_it_has_and_lacks_it()
 #[tokio::test]
 async fn a_page_of_discovery_that_is_missing_is_no_proof_that_a_kind_is_absent() {
     for skip in [0, 1] {
-        let cluster = Cluster::new().await;
+        let cluster = FollowedCluster::new().await;
         let missing = InjectedFault::new(FaultAction::Answer(404, None))
             .on_verb(RequestVerb::Other)
             .skip_first(skip)

@@ -12,11 +12,11 @@ use watcher::{
     list_live_metadata,
 };
 
-use crate::cluster::{Cluster, deployment};
+use crate::cluster::{FollowedCluster, deployment};
 
 #[tokio::test]
 async fn one_object_is_read_as_it_is_now() {
-    let cluster = Cluster::new().await.with(&["a"]);
+    let cluster = FollowedCluster::new().await.with(&["a"]);
     let kind = cluster.kind("apps", "Deployment").await;
     let read = async |name: &str| {
         get_live::<ParentObject>(&cluster.client, &kind, Some("default"), name).await.unwrap()
@@ -30,7 +30,7 @@ async fn one_object_is_read_as_it_is_now() {
 
 #[tokio::test]
 async fn where_a_kind_is_not_served_for_now_nothing_is_known_of_its_objects() {
-    let cluster = Cluster::new().await.with(&["a"]);
+    let cluster = FollowedCluster::new().await.with(&["a"]);
     let kind = cluster.kind("apps", "Deployment").await;
     let read = async || get_live::<ParentObject>(&cluster.client, &kind, Some("default"), "a").await;
     let unserved = cluster
@@ -48,7 +48,7 @@ async fn where_a_kind_is_not_served_for_now_nothing_is_known_of_its_objects() {
 
 #[tokio::test]
 async fn reads_name_no_version_so_that_no_cache_may_answer() {
-    let cluster = Cluster::new().await.with(&["a"]);
+    let cluster = FollowedCluster::new().await.with(&["a"]);
     let kind = cluster.kind("apps", "Deployment").await;
     cluster.server.forget_requests();
     let _: Option<ParentObject> = get_live(&cluster.client, &kind, Some("default"), "a").await.unwrap();
@@ -63,7 +63,7 @@ async fn reads_name_no_version_so_that_no_cache_may_answer() {
 
 #[tokio::test]
 async fn a_name_that_is_none_is_never_asked_for() {
-    let cluster = Cluster::new().await;
+    let cluster = FollowedCluster::new().await;
     let kind = cluster.kind("apps", "Deployment").await;
     cluster.server.forget_requests();
     for name in ["../../secrets/x", "a/b", "", "..", "a?watch=1"] {
@@ -77,7 +77,7 @@ async fn a_name_that_is_none_is_never_asked_for() {
 
 #[tokio::test]
 async fn a_long_list_is_read_whole_and_by_labels() {
-    let cluster = Cluster::new().await;
+    let cluster = FollowedCluster::new().await;
     let names: Vec<String> = (0..1_100).map(|n| format!("d{n:04}")).collect();
     for name in &names {
         cluster.create(deployment(name));
@@ -96,7 +96,7 @@ async fn a_long_list_is_read_whole_and_by_labels() {
 
 #[tokio::test]
 async fn a_list_that_outlives_the_history_is_read_anew_in_one_piece() {
-    let cluster = Cluster::new().await;
+    let cluster = FollowedCluster::new().await;
     (0..600).for_each(|n| cluster.create(deployment(&format!("d{n}"))));
     let kind = cluster.kind("apps", "Deployment").await;
     cluster.server.faults().add(
@@ -110,7 +110,7 @@ async fn a_list_that_outlives_the_history_is_read_anew_in_one_piece() {
 
 #[tokio::test]
 async fn metadata_alone_has_what_identifies_and_links_an_object() {
-    let cluster = Cluster::new().await;
+    let cluster = FollowedCluster::new().await;
     let mut object = deployment("a");
     let owner = json!({"apiVersion": "example.com/v1", "kind": "Shop", "name": "shop", "uid": "u-shop"});
     object["metadata"]["ownerReferences"] = json!([owner]);
@@ -125,16 +125,16 @@ async fn metadata_alone_has_what_identifies_and_links_an_object() {
 
 /// The object as received, and its metadata.
 #[derive(Clone, Debug)]
-struct Whole(String, WireMeta);
+struct ObjectWithMetadata(String, WireMeta);
 
-impl<'de> Deserialize<'de> for Whole {
+impl<'de> Deserialize<'de> for ObjectWithMetadata {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Box::<RawValue>::deserialize(deserializer)?;
-        Ok(Whole(text.get().to_owned(), ChildObject::from_raw(&text).meta))
+        Ok(ObjectWithMetadata(text.get().to_owned(), ChildObject::from_raw(&text).meta))
     }
 }
 
-impl WireObject for Whole {
+impl WireObject for ObjectWithMetadata {
     fn meta(&self) -> &WireMeta {
         &self.1
     }
@@ -142,15 +142,16 @@ impl WireObject for Whole {
 
 #[tokio::test]
 async fn of_what_is_nobodys_business_the_server_sends_the_metadata_alone() {
-    let cluster = Cluster::new().await;
+    let cluster = FollowedCluster::new().await;
     let mut object = deployment("a");
     object["spec"]["password"] = json!("a word that nobody is told");
     cluster.server.lock_store().create_object(cluster.server.now(), object).unwrap();
     let kind = cluster.kind("apps", "Deployment").await;
-    let heads: Vec<Whole> = list_live_heads(&cluster.client, &kind, None).await.unwrap();
-    let head: Option<Whole> = get_live_head(&cluster.client, &kind, Some("default"), "a").await.unwrap();
-    let all: Vec<Whole> = list_live(&cluster.client, &kind, None, None).await.unwrap();
-    let told = |whole: &Whole| whole.0.contains("a word that nobody is told");
+    let heads: Vec<ObjectWithMetadata> = list_live_heads(&cluster.client, &kind, None).await.unwrap();
+    let head: Option<ObjectWithMetadata> =
+        get_live_head(&cluster.client, &kind, Some("default"), "a").await.unwrap();
+    let all: Vec<ObjectWithMetadata> = list_live(&cluster.client, &kind, None, None).await.unwrap();
+    let told = |whole: &ObjectWithMetadata| whole.0.contains("a word that nobody is told");
     assert!(told(&all[0]), "{all:?}");
     for head in heads.iter().chain(&head) {
         assert!(*head.meta().name == *"a" && !told(head), "{head:?}");
@@ -160,7 +161,7 @@ async fn of_what_is_nobodys_business_the_server_sends_the_metadata_alone() {
 
 #[tokio::test]
 async fn a_refusal_is_told_at_once_and_with_its_cause() {
-    let cluster = Cluster::new().await.with(&["a"]);
+    let cluster = FollowedCluster::new().await.with(&["a"]);
     let kind = cluster.kind("apps", "Deployment").await;
     let cases = [
         (FaultAction::Answer(429, Some(1)), ApiFailureCause::Throttled, Some(1)),
@@ -183,7 +184,7 @@ async fn a_refusal_is_told_at_once_and_with_its_cause() {
 
 #[tokio::test]
 async fn an_object_that_cannot_be_read_is_named_and_not_left_out() {
-    let cluster = Cluster::new().await.with(&["a"]);
+    let cluster = FollowedCluster::new().await.with(&["a"]);
     let kind = cluster.kind("apps", "Deployment").await;
     cluster.on_lists(FaultAction::RawItem(b"{\"metadata\":{\"name\":\"x\xff\",\"uid\":\"u\"}}".to_vec()));
     let all: Vec<ParentObject> = list_live(&cluster.client, &kind, None, None).await.unwrap();

@@ -7,11 +7,11 @@ use sandbox::{FaultAction, InjectedFault, RequestVerb, SandboxOptions, SandboxSe
 use serde_json::json;
 use watcher::{ApiFailureCause, FollowOptions, ParentObject, follow};
 
-use crate::cluster::{Cluster, Mirror, deployment, hasty};
+use crate::cluster::{ConsumerMirror, FollowedCluster, deployment, hasty};
 
 #[tokio::test]
 async fn what_is_there_and_what_changes_is_followed() {
-    let cluster = Cluster::new().await.with(&["a", "b"]);
+    let cluster = FollowedCluster::new().await.with(&["a", "b"]);
     let mut mirror = cluster.follow().await;
     mirror.knows(&["a", "b"]).await;
     cluster.create(deployment("c"));
@@ -23,7 +23,7 @@ async fn what_is_there_and_what_changes_is_followed() {
 
 #[tokio::test]
 async fn watches_are_reopened_without_a_list() {
-    let cluster = Cluster::new().await.with(&["a"]);
+    let cluster = FollowedCluster::new().await.with(&["a"]);
     let mut mirror = cluster.follow().await;
     mirror.knows(&["a"]).await;
     for name in ["b", "c", "d"] {
@@ -36,29 +36,30 @@ async fn watches_are_reopened_without_a_list() {
 
 #[tokio::test]
 async fn only_what_is_asked_for_is_followed() {
-    let cluster = Cluster::new().await.with(&["a", "b"]);
+    let cluster = FollowedCluster::new().await.with(&["a", "b"]);
     let options = FollowOptions { labels: Some("app in (b, c)".into()), ..hasty() };
-    let mut mirror: Mirror<ParentObject> = cluster.follow_with(options).await;
+    let mut mirror: ConsumerMirror<ParentObject> = cluster.follow_with(options).await;
     mirror.knows(&["b"]).await;
     cluster.create(deployment("d"));
     cluster.create(deployment("c"));
     mirror.knows(&["b", "c"]).await;
 
     let kind = cluster.kind("apps", "Deployment").await;
-    let mut elsewhere: Mirror<ParentObject> =
-        Mirror::new(follow(&cluster.client, &kind, Some("kube-system"), hasty()));
+    let mut elsewhere: ConsumerMirror<ParentObject> =
+        ConsumerMirror::new(follow(&cluster.client, &kind, Some("kube-system"), hasty()));
     elsewhere.knows(&[]).await;
     let nodes = cluster.kind("", "Node").await;
-    let mut nodes: Mirror<ParentObject> =
-        Mirror::new(follow(&cluster.client, &nodes, Some("default"), hasty()));
+    let mut nodes: ConsumerMirror<ParentObject> =
+        ConsumerMirror::new(follow(&cluster.client, &nodes, Some("default"), hasty()));
     nodes.knows(&[]).await;
     assert_eq!(nodes.troubles, [], "a cluster-scoped kind has no namespace to ask for");
 }
 
 #[tokio::test]
 async fn a_large_list_comes_in_pages() {
-    let cluster = Cluster::new().await.with(&["a", "b", "c", "d", "e"]);
-    let mut mirror: Mirror<ParentObject> = cluster.follow_with(FollowOptions { page: 2, ..hasty() }).await;
+    let cluster = FollowedCluster::new().await.with(&["a", "b", "c", "d", "e"]);
+    let mut mirror: ConsumerMirror<ParentObject> =
+        cluster.follow_with(FollowOptions { page: 2, ..hasty() }).await;
     mirror.knows(&["a", "b", "c", "d", "e"]).await;
     assert_eq!((cluster.asked(RequestVerb::List), mirror.lists), (3, 1));
 }
@@ -73,10 +74,10 @@ async fn a_list_that_breaks_off_never_counts_as_done() {
         FaultAction::AnswerRaw("{".into()),
     ];
     for act in breaks {
-        let cluster = Cluster::new().await.with(&["a", "b", "c", "d", "e"]);
+        let cluster = FollowedCluster::new().await.with(&["a", "b", "c", "d", "e"]);
         let second_page = InjectedFault::new(act.clone()).on_verb(RequestVerb::List).skip_first(1).once();
         cluster.server.faults().add(second_page);
-        let mut mirror: Mirror<ParentObject> =
+        let mut mirror: ConsumerMirror<ParentObject> =
             cluster.follow_with(FollowOptions { page: 2, ..hasty() }).await;
         mirror.until("finished a list", |mirror| mirror.lists == 1).await;
         assert_eq!(mirror.names(), ["a", "b", "c", "d", "e"], "{act:?}");
@@ -87,7 +88,7 @@ async fn a_list_that_breaks_off_never_counts_as_done() {
 
 #[tokio::test]
 async fn gone_as_a_status_is_answered_by_a_list() {
-    let cluster = Cluster::new().await.with(&["a"]);
+    let cluster = FollowedCluster::new().await.with(&["a"]);
     let gone = cluster.on_watches(FaultAction::Answer(410, None));
     let mut mirror = cluster.follow().await;
     mirror.until("listed twice", |mirror| mirror.lists == 2).await;
@@ -99,7 +100,7 @@ async fn gone_as_a_status_is_answered_by_a_list() {
 
 #[tokio::test]
 async fn gone_in_the_stream_is_answered_by_a_list() {
-    let cluster = Cluster::new().await.with(&["a"]);
+    let cluster = FollowedCluster::new().await.with(&["a"]);
     cluster.on_watches(FaultAction::ErrorEvent(410));
     let mut mirror = cluster.follow().await;
     mirror.until("listed twice", |mirror| mirror.lists == 2).await;
@@ -111,7 +112,7 @@ async fn gone_in_the_stream_is_answered_by_a_list() {
 
 #[tokio::test]
 async fn gone_as_a_bare_status_in_the_stream_is_answered_by_a_list() {
-    let cluster = Cluster::new().await.with(&["a"]);
+    let cluster = FollowedCluster::new().await.with(&["a"]);
     let status = "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"code\":410}\n";
     cluster.on_watches(FaultAction::RawLine(status.into()));
     let mut mirror = cluster.follow().await;
@@ -121,7 +122,7 @@ async fn gone_as_a_bare_status_in_the_stream_is_answered_by_a_list() {
 
 #[tokio::test]
 async fn a_history_that_was_really_compacted_is_answered_by_a_list() {
-    let cluster = Cluster::new().await.with(&["a"]);
+    let cluster = FollowedCluster::new().await.with(&["a"]);
     let mut mirror = cluster.follow().await;
     mirror.knows(&["a"]).await;
     cluster.server.faults().add(InjectedFault::new(FaultAction::Drop).on_verb(RequestVerb::Watch).at_most(2));
@@ -137,7 +138,7 @@ async fn a_history_that_was_really_compacted_is_answered_by_a_list() {
 
 #[tokio::test]
 async fn an_error_in_the_stream_that_goes_on_is_answered_by_a_list() {
-    let cluster = Cluster::new().await.with(&["a"]);
+    let cluster = FollowedCluster::new().await.with(&["a"]);
     let errors = cluster
         .server
         .faults()
@@ -150,7 +151,7 @@ async fn an_error_in_the_stream_that_goes_on_is_answered_by_a_list() {
 
 #[tokio::test]
 async fn a_delete_lost_across_a_reconnect_is_found_by_the_list_that_follows() {
-    let cluster = Cluster::new().await.with(&["a", "b"]);
+    let cluster = FollowedCluster::new().await.with(&["a", "b"]);
     let mut mirror = cluster.follow().await;
     mirror.watches().await;
     let lost = cluster.server.faults().add(InjectedFault::new(FaultAction::DropEvent).on_name("b"));
@@ -165,7 +166,7 @@ async fn a_delete_lost_across_a_reconnect_is_found_by_the_list_that_follows() {
 
 #[tokio::test]
 async fn a_watch_that_is_cut_in_the_middle_of_a_line_loses_nothing() {
-    let cluster = Cluster::new().await.with(&["a"]);
+    let cluster = FollowedCluster::new().await.with(&["a"]);
     cluster.on_watches(FaultAction::CutAfter(1));
     let mut mirror = cluster.follow().await;
     mirror.knows(&["a"]).await;
@@ -177,7 +178,7 @@ async fn a_watch_that_is_cut_in_the_middle_of_a_line_loses_nothing() {
 
 #[tokio::test]
 async fn a_watch_whose_socket_stalls_is_given_up_and_loses_nothing() {
-    let cluster = Cluster::new().await.with(&["a"]);
+    let cluster = FollowedCluster::new().await.with(&["a"]);
     cluster.on_watches(FaultAction::StallAfter(1));
     let mut mirror = cluster.follow().await;
     mirror.knows(&["a"]).await;
@@ -190,7 +191,7 @@ async fn a_watch_whose_socket_stalls_is_given_up_and_loses_nothing() {
 
 #[tokio::test]
 async fn a_request_that_is_never_answered_is_given_up_and_asked_again() {
-    let cluster = Cluster::new().await.with(&["a"]);
+    let cluster = FollowedCluster::new().await.with(&["a"]);
     let (list, watch) = (cluster.on_lists(FaultAction::Stall), cluster.on_watches(FaultAction::Stall));
     let mut mirror = cluster.follow().await;
     mirror.knows(&["a"]).await;
@@ -202,7 +203,7 @@ async fn a_request_that_is_never_answered_is_given_up_and_asked_again() {
 
 #[tokio::test]
 async fn a_watch_that_ends_at_once_is_paced_and_its_events_still_come() {
-    let cluster = Cluster::new().await.with(&["a"]);
+    let cluster = FollowedCluster::new().await.with(&["a"]);
     let ends =
         cluster.server.faults().add(InjectedFault::new(FaultAction::EndWatch).on_verb(RequestVerb::Watch));
     let mut mirror = cluster.follow().await;
@@ -217,10 +218,10 @@ async fn a_watch_that_ends_at_once_is_paced_and_its_events_still_come() {
 
 #[tokio::test]
 async fn a_server_that_restarts_is_listed_once() {
-    let cluster = Cluster::new().await.with(&["a", "b"]);
+    let cluster = FollowedCluster::new().await.with(&["a", "b"]);
     let mut mirror = cluster.follow().await;
     mirror.knows(&["a", "b"]).await;
-    let Cluster { server, client } = cluster;
+    let FollowedCluster { server, client } = cluster;
     let addr = server.addr();
     let mut store = std::mem::replace(&mut *server.lock_store(), SandboxStore::new(2));
     drop(server);
@@ -237,13 +238,13 @@ async fn a_server_that_restarts_is_listed_once() {
     server.faults().add(InjectedFault::new(FaultAction::ErrorEvent(410)).on_verb(RequestVerb::Watch).once());
     mirror.knows(&["b"]).await;
     mirror.hears_of(ApiFailureCause::Throttled).await;
-    let again = Cluster { server, client };
+    let again = FollowedCluster { server, client };
     assert_eq!((again.asked(RequestVerb::List), warming.fired_count(), mirror.lists), (1, 2, 2));
 }
 
 #[tokio::test]
 async fn a_permission_that_goes_and_comes_back_needs_no_restart() {
-    let cluster = Cluster::new().await.with(&["a"]);
+    let cluster = FollowedCluster::new().await.with(&["a"]);
     let revoked =
         cluster.server.faults().add(InjectedFault::new(FaultAction::Forbid).on_kind("apps", "deployments"));
     let mut mirror = cluster.follow().await;
@@ -255,7 +256,7 @@ async fn a_permission_that_goes_and_comes_back_needs_no_restart() {
 
 #[tokio::test]
 async fn a_kind_that_is_removed_and_installed_again_needs_no_restart() {
-    let cluster = Cluster::new().await;
+    let cluster = FollowedCluster::new().await;
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -273,7 +274,8 @@ async fn a_kind_that_is_removed_and_installed_again_needs_no_restart() {
     cluster.create(definition.clone());
     cluster.create(widget("old"));
     let kind = cluster.kind("example.com", "Widget").await;
-    let mut mirror: Mirror<ParentObject> = Mirror::new(follow(&cluster.client, &kind, None, hasty()));
+    let mut mirror: ConsumerMirror<ParentObject> =
+        ConsumerMirror::new(follow(&cluster.client, &kind, None, hasty()));
     mirror.knows(&["old"]).await;
     let now = cluster.server.now();
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com";
@@ -293,7 +295,7 @@ async fn a_duplicated_a_delayed_and_a_swapped_event_leave_the_newest_state() {
         FaultAction::DelayEvent(Duration::from_millis(50)),
         FaultAction::SwapEvent,
     ] {
-        let cluster = Cluster::new().await.with(&["a"]);
+        let cluster = FollowedCluster::new().await.with(&["a"]);
         let mut mirror = cluster.follow().await;
         mirror.knows(&["a"]).await;
         let fault = cluster.server.faults().add(InjectedFault::new(act).on_name("b").once());

@@ -9,5 +9,5 @@ mod discover;
 mod look;
 mod lost;
 mod pace;
-mod played;
+mod scripted_server;
 mod shutdown;

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what fails here is a failed test")]
 
 mod ends;
+mod harness;
 mod restarts;
 mod runs;
 mod traces;
-mod world;

@@ -6,17 +6,17 @@ use serde_json::json;
 use watcher::plan::OutcomeRetention;
 use watcher::reflector::{ParentOutcomes, RunEnd};
 
-use crate::world::{FAILED, READY, UNSEEN, World, job};
+use crate::harness::{FAILED, OutcomeMemoryHarness, READY, UNSEEN, job};
 
 #[test]
 fn what_was_written_down_outlives_a_restart_in_whatever_order_things_are_read() {
-    let world = World::new(OutcomeRetention::Remember);
-    world.see(&job(1, "migrate", 5, "Complete"));
-    world.deleted(&job(1, "migrate", 7, "Complete"));
-    world.see(&job(2, "seed", 8, ""));
-    let ParentOutcomes { parent: whose, outcomes } = world.memories();
+    let harness = OutcomeMemoryHarness::new(OutcomeRetention::Remember);
+    harness.see(&job(1, "migrate", 5, "Complete"));
+    harness.deleted(&job(1, "migrate", 7, "Complete"));
+    harness.see(&job(2, "seed", 8, ""));
+    let ParentOutcomes { parent: whose, outcomes } = harness.memories();
     for records_first in [true, false] {
-        let next = World::blind(OutcomeRetention::Remember);
+        let next = OutcomeMemoryHarness::blind(OutcomeRetention::Remember);
         if records_first {
             // The kind of Jobs is not even discovered yet.
             next.reflector.outcomes().recall_record(whose.clone(), outcomes.clone());
@@ -32,9 +32,9 @@ fn what_was_written_down_outlives_a_restart_in_whatever_order_things_are_read() 
 
 #[test]
 fn a_job_that_is_still_there_after_a_restart_counts_as_it_is() {
-    let world = World::new(OutcomeRetention::Remember);
-    world.see(&job(1, "migrate", 5, ""));
-    let next = world.restarted();
+    let harness = OutcomeMemoryHarness::new(OutcomeRetention::Remember);
+    harness.see(&job(1, "migrate", 5, ""));
+    let next = harness.restarted();
     assert_eq!(next.counts(1), UNSEEN, "nothing is said before Jobs were listed");
     next.list(&[job(1, "migrate", 5, "")]);
     assert_eq!(next.counts(1), Some((Level::Progressing, ChildSource::Owner)));
@@ -44,10 +44,10 @@ fn a_job_that_is_still_there_after_a_restart_counts_as_it_is() {
 
 #[test]
 fn a_record_is_believed_once_and_later_only_where_nobody_saw() {
-    let world = World::new(OutcomeRetention::Remember);
-    world.see(&job(1, "migrate", 5, ""));
-    world.see(&job(2, "seed", 5, "Failed"));
-    let (known, next) = (world.memories(), world.restarted());
+    let harness = OutcomeMemoryHarness::new(OutcomeRetention::Remember);
+    harness.see(&job(1, "migrate", 5, ""));
+    harness.see(&job(2, "seed", 5, "Failed"));
+    let (known, next) = (harness.memories(), harness.restarted());
     next.list(&[]);
     assert_eq!((next.counts(1), next.counts(2)), (UNSEEN, FAILED));
     let mut changed = known.outcomes;
@@ -65,10 +65,10 @@ fn a_record_of_one_that_is_seen_to_exist_does_not_take_it_for_gone() {
         job["metadata"]["generateName"] = json!("backup-");
         job
     };
-    let world = World::new(OutcomeRetention::Remember);
-    world.see(&run(1, 5, ""));
-    let record = world.memories();
-    let next = World::new(OutcomeRetention::Remember);
+    let harness = OutcomeMemoryHarness::new(OutcomeRetention::Remember);
+    harness.see(&run(1, 5, ""));
+    let record = harness.memories();
+    let next = OutcomeMemoryHarness::new(OutcomeRetention::Remember);
     next.see(&run(1, 5, ""));
     next.see(&run(2, 6, ""));
     next.deleted(&run(2, 7, ""));

@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 use watcher::plan::{OutcomeRetention, ParentTemplate};
 use watcher::reflector::{OutcomeParent, ParentOutcomes, RunEnd, RunTrace};
 
-use crate::world::{FAILED, JOBS, READY, UNSEEN, WIDGET, WIDGETS, World, job, read, uid, widget, widgets};
+use crate::harness::{
+    FAILED, JOBS, OutcomeMemoryHarness, READY, UNSEEN, WIDGET, WIDGETS, job, read, uid, widget, widgets,
+};
 
 /// A Job whose Events include its creation.
 fn trace(n: u32, name: &str, version: u64, end: RunEnd) -> RunTrace {
@@ -28,17 +30,17 @@ fn failed() -> RunEnd {
 }
 
 /// One run of `migrate` completed successfully and is gone.
-fn remembering() -> World {
-    let world = World::new(OutcomeRetention::Remember);
-    world.see(&job(1, "migrate", 5, "Complete"));
-    world.deleted(&job(1, "migrate", 7, "Complete"));
-    world
+fn remembering() -> OutcomeMemoryHarness {
+    let harness = OutcomeMemoryHarness::new(OutcomeRetention::Remember);
+    harness.see(&job(1, "migrate", 5, "Complete"));
+    harness.deleted(&job(1, "migrate", 7, "Complete"));
+    harness
 }
 
 /// Applies traces like the service does, for objects that no longer exist.
-fn tell(world: &World, traces: &[RunTrace]) -> usize {
-    let gone = world.reflector.outcomes().unobserved_traces("shop", traces);
-    world.reflector.outcomes().supersede_runs("shop", gone)
+fn tell(harness: &OutcomeMemoryHarness, traces: &[RunTrace]) -> usize {
+    let gone = harness.reflector.outcomes().unobserved_traces("shop", traces);
+    harness.reflector.outcomes().supersede_runs("shop", gone)
 }
 
 fn generated(n: u32, name: &str, version: u32, ended: &str) -> Value {
@@ -106,13 +108,13 @@ fn what_was_heard_of_and_is_seen_to_be_a_strangers_changes_nothing() {
     deleted.deleted(&stranger);
     let restarted = heard().restarted();
     restarted.list(std::slice::from_ref(&stranger));
-    for world in [alive, deleted, restarted] {
-        assert_eq!((world.counts(1), world.counts(2)), (None, None));
-        assert_eq!(world.counts(3), UNSEEN, "the one before it may be the next run all the same");
-        assert_eq!(tell(&world, &[trace(2, "migrate", 9, failed()), trace(3, "migrate", 8, failed())]), 0);
-        world.deleted(&strangers(3, "migrate", 8));
-        assert_eq!((world.counts(1), world.counts(3)), (READY, None));
-        assert_eq!(tell(&world, &[trace(3, "migrate", 8, failed())]), 0, "it is known by now");
+    for harness in [alive, deleted, restarted] {
+        assert_eq!((harness.counts(1), harness.counts(2)), (None, None));
+        assert_eq!(harness.counts(3), UNSEEN, "the one before it may be the next run all the same");
+        assert_eq!(tell(&harness, &[trace(2, "migrate", 9, failed()), trace(3, "migrate", 8, failed())]), 0);
+        harness.deleted(&strangers(3, "migrate", 8));
+        assert_eq!((harness.counts(1), harness.counts(3)), (READY, None));
+        assert_eq!(tell(&harness, &[trace(3, "migrate", 8, failed())]), 0, "it is known by now");
     }
 }
 
@@ -132,30 +134,30 @@ fn what_is_learnt_of_a_run_below_one_that_was_heard_of_is_not_lost() {
     let mut stranger = generated(2, "backup-zzzzz", 12, "Failed");
     stranger["metadata"]["ownerReferences"] = json!([]);
     for (ended, expected) in [("Complete", READY), ("Failed", FAILED)] {
-        let world = World::new(OutcomeRetention::Remember);
-        world.list(&[generated(1, "backup-bcdfg", 5, "")]);
-        assert_eq!(tell(&world, &[trace(2, "backup-zzzzz", 9, failed())]), 1);
-        world.see(&generated(1, "backup-bcdfg", 10, ended));
-        world.list(&[]);
-        assert_eq!((world.counts(1), world.counts(2)), (None, UNSEEN));
-        world.deleted(&stranger);
-        assert_eq!((world.counts(1), world.counts(2)), (expected, None));
+        let harness = OutcomeMemoryHarness::new(OutcomeRetention::Remember);
+        harness.list(&[generated(1, "backup-bcdfg", 5, "")]);
+        assert_eq!(tell(&harness, &[trace(2, "backup-zzzzz", 9, failed())]), 1);
+        harness.see(&generated(1, "backup-bcdfg", 10, ended));
+        harness.list(&[]);
+        assert_eq!((harness.counts(1), harness.counts(2)), (None, UNSEEN));
+        harness.deleted(&stranger);
+        assert_eq!((harness.counts(1), harness.counts(2)), (expected, None));
     }
 }
 
 #[test]
 fn a_run_below_one_that_was_heard_of_is_of_the_generation_in_which_its_parent_is_first_read() {
-    let world = World::blind(OutcomeRetention::RememberGeneration);
-    world.list(&[generated(1, "backup-bcdfg", 5, "Complete")]);
-    tell(&world, &[trace(2, "backup-zzzzz", 9, failed())]);
-    world.widget(3, 1);
-    world.list(&[]);
+    let harness = OutcomeMemoryHarness::blind(OutcomeRetention::RememberGeneration);
+    harness.list(&[generated(1, "backup-bcdfg", 5, "Complete")]);
+    tell(&harness, &[trace(2, "backup-zzzzz", 9, failed())]);
+    harness.widget(3, 1);
+    harness.list(&[]);
     let mut stranger = generated(2, "backup-zzzzz", 12, "Failed");
     stranger["metadata"]["ownerReferences"] = json!([]);
-    world.deleted(&stranger);
-    assert_eq!(world.counts(1), READY);
-    world.widget(13, 2);
-    assert_eq!(world.counts(1), None, "an outcome of no generation would count for every one");
+    harness.deleted(&stranger);
+    assert_eq!(harness.counts(1), READY);
+    harness.widget(13, 2);
+    assert_eq!(harness.counts(1), None, "an outcome of no generation would count for every one");
 }
 
 #[test]
@@ -200,13 +202,13 @@ fn runs_before_the_one_that_is_remembered_change_nothing() {
 
 #[test]
 fn a_watch_that_was_blind_asks_again() {
-    let world = remembering();
-    _ = world.reflector.outcomes().take_blind_namespaces();
-    world.list(&[]);
-    assert_eq!(world.reflector.outcomes().take_blind_namespaces(), [Box::from("shop")]);
-    tell(&world, &[trace(2, "migrate", 9, failed())]);
-    assert_eq!((world.counts(1), world.counts(2)), (None, UNSEEN));
-    let alive = World::new(OutcomeRetention::Remember);
+    let harness = remembering();
+    _ = harness.reflector.outcomes().take_blind_namespaces();
+    harness.list(&[]);
+    assert_eq!(harness.reflector.outcomes().take_blind_namespaces(), [Box::from("shop")]);
+    tell(&harness, &[trace(2, "migrate", 9, failed())]);
+    assert_eq!((harness.counts(1), harness.counts(2)), (None, UNSEEN));
+    let alive = OutcomeMemoryHarness::new(OutcomeRetention::Remember);
     alive.list(&[job(1, "migrate", 5, "")]);
     assert_eq!(
         alive.reflector.outcomes().take_blind_namespaces(),
@@ -243,19 +245,19 @@ fn what_is_there_is_for_its_watch_to_tell() {
 
 #[test]
 fn nothing_that_is_told_puts_another_in_the_place_of_what_is_there() {
-    let world = World::new(OutcomeRetention::Remember);
-    world.see(&job(1, "migrate", 5, ""));
-    assert_eq!(tell(&world, &[trace(2, "migrate", 90, RunEnd::Complete)]), 0);
-    world.deleted(&job(1, "migrate", 7, "Failed"));
-    assert_eq!((world.counts(1), world.counts(2)), (FAILED, None));
+    let harness = OutcomeMemoryHarness::new(OutcomeRetention::Remember);
+    harness.see(&job(1, "migrate", 5, ""));
+    assert_eq!(tell(&harness, &[trace(2, "migrate", 90, RunEnd::Complete)]), 0);
+    harness.deleted(&job(1, "migrate", 7, "Failed"));
+    assert_eq!((harness.counts(1), harness.counts(2)), (FAILED, None));
 }
 
 #[test]
 fn generated_names_are_known_by_their_prefix_and_their_beginning() {
-    let world = World::new(OutcomeRetention::Remember);
-    world.see(&generated(1, "backup-bcdfg", 5, "Complete"));
-    world.deleted(&generated(1, "backup-bcdfg", 7, "Complete"));
-    let next = world.restarted();
+    let harness = OutcomeMemoryHarness::new(OutcomeRetention::Remember);
+    harness.see(&generated(1, "backup-bcdfg", 5, "Complete"));
+    harness.deleted(&generated(1, "backup-bcdfg", 7, "Complete"));
+    let next = harness.restarted();
     next.list(&[]);
     let others = [
         trace(2, "backup-full", 9, failed()),
@@ -273,16 +275,16 @@ fn generated_names_are_known_by_their_prefix_and_their_beginning() {
 
 #[test]
 fn one_that_went_while_a_stranger_was_taken_for_its_next_run_is_gone() {
-    let world = World::new(OutcomeRetention::Remember);
-    world.see(&generated(1, "backup-bcdfg", 5, "Complete"));
-    world.list(&[generated(1, "backup-bcdfg", 5, "Complete")]);
-    assert_eq!(tell(&world, &[trace(2, "backup-zzzzz", 9, failed())]), 1);
-    assert_eq!((world.counts(1), world.counts(2)), (Some((Level::Ready, ChildSource::Owner)), UNSEEN));
-    world.deleted(&generated(1, "backup-bcdfg", 11, "Complete"));
+    let harness = OutcomeMemoryHarness::new(OutcomeRetention::Remember);
+    harness.see(&generated(1, "backup-bcdfg", 5, "Complete"));
+    harness.list(&[generated(1, "backup-bcdfg", 5, "Complete")]);
+    assert_eq!(tell(&harness, &[trace(2, "backup-zzzzz", 9, failed())]), 1);
+    assert_eq!((harness.counts(1), harness.counts(2)), (Some((Level::Ready, ChildSource::Owner)), UNSEEN));
+    harness.deleted(&generated(1, "backup-bcdfg", 11, "Complete"));
     let mut stranger = generated(2, "backup-zzzzz", 12, "Failed");
     stranger["metadata"]["ownerReferences"] = json!([]);
-    world.deleted(&stranger);
-    assert_eq!((world.counts(1), world.counts(2)), (READY, None));
+    harness.deleted(&stranger);
+    assert_eq!((harness.counts(1), harness.counts(2)), (READY, None));
 }
 
 #[test]
@@ -298,11 +300,11 @@ fn where_it_may_be_the_next_run_of_two_parents_neither_is_known() {
 
 #[test]
 fn what_is_known_to_be_of_one_parent_is_no_run_of_another() {
-    let world = World::new(OutcomeRetention::Remember);
-    world.see(&generated(1, "backup-bcdfg", 5, "Complete"));
-    world.deleted(&generated(1, "backup-bcdfg", 7, "Complete"));
-    let next = world.restarted();
-    let ParentOutcomes { parent: whose, mut outcomes } = world.memories();
+    let harness = OutcomeMemoryHarness::new(OutcomeRetention::Remember);
+    harness.see(&generated(1, "backup-bcdfg", 5, "Complete"));
+    harness.deleted(&generated(1, "backup-bcdfg", 7, "Complete"));
+    let next = harness.restarted();
+    let ParentOutcomes { parent: whose, mut outcomes } = harness.memories();
     (outcomes[0].uid, outcomes[0].name, outcomes[0].first_version) =
         (uid(50).into(), "backup-zzzzz".into(), 9);
     next.reflector.outcomes().recall_record(OutcomeParent { uid: uid(WIDGET + 1).into(), ..whose }, outcomes);
@@ -313,11 +315,11 @@ fn what_is_known_to_be_of_one_parent_is_no_run_of_another() {
 
 #[test]
 fn a_run_that_nobody_saw_is_taken_for_one_under_the_generation_of_the_one_before_it() {
-    let world = World::new(OutcomeRetention::RememberGeneration);
-    world.see(&job(1, "migrate", 5, "Failed"));
-    world.deleted(&job(1, "migrate", 7, "Failed"));
+    let harness = OutcomeMemoryHarness::new(OutcomeRetention::RememberGeneration);
+    harness.see(&job(1, "migrate", 5, "Failed"));
+    harness.deleted(&job(1, "migrate", 7, "Failed"));
     for (generation, expected) in [(1, UNSEEN), (2, None)] {
-        let next = world.restarted();
+        let next = harness.restarted();
         tell(&next, &[trace(2, "migrate", 9, RunEnd::Complete)]);
         next.list(&[]);
         next.widget(8, generation);
@@ -326,53 +328,53 @@ fn a_run_that_nobody_saw_is_taken_for_one_under_the_generation_of_the_one_before
 }
 
 /// Widgets that expect a Job named `migrate`; one of them was created at least a second before the first trace.
-fn expecting(generation: u32, after: OutcomeRetention) -> World {
-    let world = World::blind(after);
-    world.list(&[]);
+fn expecting(generation: u32, after: OutcomeRetention) -> OutcomeMemoryHarness {
+    let harness = OutcomeMemoryHarness::blind(after);
+    harness.list(&[]);
     let mut interest = widgets();
     interest.parent[0].names = vec![(0, vec![ParentTemplate::parse("migrate").unwrap()])];
     let mut parent = widget(1, generation);
     parent["metadata"]["creationTimestamp"] = json!("2027-01-15T07:59:59Z");
-    world.reflector.set_interest(interest);
-    let pass = world.reflector.begin_list(WIDGETS, None);
+    harness.reflector.set_interest(interest);
+    let pass = harness.reflector.begin_list(WIDGETS, None);
     let parent = read(&parent);
-    world.reflector.apply_listed(&pass, &parent.child, Some(&parent.text));
-    world.reflector.finish_list(&pass).unwrap();
-    world
+    harness.reflector.apply_listed(&pass, &parent.child, Some(&parent.text));
+    harness.reflector.finish_list(&pass).unwrap();
+    harness
 }
 
 #[test]
 fn of_what_is_expected_by_name_and_was_never_seen_it_is_known_that_it_was() {
     for end in [failed(), RunEnd::Complete, RunEnd::Open] {
-        let world = expecting(3, OutcomeRetention::Remember);
-        assert_eq!(world.reflector.outcomes().take_blind_namespaces(), [Box::from("shop")]);
-        assert!(world.reflector.outcomes().runs_in_namespace("shop").may_have_run("migrate"));
+        let harness = expecting(3, OutcomeRetention::Remember);
+        assert_eq!(harness.reflector.outcomes().take_blind_namespaces(), [Box::from("shop")]);
+        assert!(harness.reflector.outcomes().runs_in_namespace("shop").may_have_run("migrate"));
         let before =
             RunTrace { first_seen: Some(Time(1_799_999_998_000)), ..trace(1, "migrate", 3, failed()) };
         assert_eq!(
-            tell(&world, &[before, trace(5, "seed", 4, failed())]),
+            tell(&harness, &[before, trace(5, "seed", 4, failed())]),
             0,
             "before it was, or of another name"
         );
-        assert_eq!(tell(&world, &[trace(2, "migrate", 9, end)]), 1);
-        assert_eq!(world.counts(2), UNSEEN);
-        assert_eq!(tell(&world, &[trace(3, "migrate", 11, failed())]), 1, "the next one");
-        assert_eq!((world.counts(2), world.counts(3)), (None, UNSEEN));
-        world.list(&[]);
-        assert_eq!(&*world.memories().parent.name, "w");
+        assert_eq!(tell(&harness, &[trace(2, "migrate", 9, end)]), 1);
+        assert_eq!(harness.counts(2), UNSEEN);
+        assert_eq!(tell(&harness, &[trace(3, "migrate", 11, failed())]), 1, "the next one");
+        assert_eq!((harness.counts(2), harness.counts(3)), (None, UNSEEN));
+        harness.list(&[]);
+        assert_eq!(&*harness.memories().parent.name, "w");
     }
-    let world = expecting(3, OutcomeRetention::Remember);
+    let harness = expecting(3, OutcomeRetention::Remember);
     let runs = [trace(3, "migrate", 11, failed()), trace(2, "migrate", 9, RunEnd::Complete)];
-    assert_eq!(tell(&world, &runs), 2);
-    assert_eq!((world.counts(2), world.counts(3)), (None, UNSEEN), "the last of several");
+    assert_eq!(tell(&harness, &runs), 2);
+    assert_eq!((harness.counts(2), harness.counts(3)), (None, UNSEEN), "the last of several");
 }
 
 #[test]
 fn what_was_heard_of_stands_for_a_generation_only_where_there_was_no_other() {
     for (generation, expected) in [(1, UNSEEN), (2, None)] {
-        let world = expecting(generation, OutcomeRetention::RememberGeneration);
-        tell(&world, &[trace(2, "migrate", 9, RunEnd::Complete)]);
-        assert_eq!(world.counts(2), expected, "generation {generation}");
+        let harness = expecting(generation, OutcomeRetention::RememberGeneration);
+        tell(&harness, &[trace(2, "migrate", 9, RunEnd::Complete)]);
+        assert_eq!(harness.counts(2), expected, "generation {generation}");
     }
     let forgetful = expecting(1, OutcomeRetention::Forget);
     assert_eq!(forgetful.reflector.outcomes().take_blind_namespaces(), Vec::<Box<str>>::new());
@@ -380,11 +382,11 @@ fn what_was_heard_of_stands_for_a_generation_only_where_there_was_no_other() {
 
 #[test]
 fn without_versions_only_whole_seconds_tell_which_came_later() {
-    let world = remembering();
-    let ParentOutcomes { parent: whose, mut outcomes } = world.memories();
+    let harness = remembering();
+    let ParentOutcomes { parent: whose, mut outcomes } = harness.memories();
     (outcomes[0].first_version, outcomes[0].created) = (0, Some(Time(1_800_000_000_900)));
     for (first, expected) in [(1_800_000_000_999, READY), (1_800_000_001_000, None)] {
-        let next = World::blind(OutcomeRetention::Remember);
+        let next = OutcomeMemoryHarness::blind(OutcomeRetention::Remember);
         next.reflector.outcomes().recall_record(whose.clone(), outcomes.clone());
         next.list(&[]);
         tell(&next, &[RunTrace { first_seen: Some(Time(first)), ..trace(2, "migrate", 9, failed()) }]);

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Failure mode of a misbehaving store.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Mood {
+enum StoreFailureMode {
     Well,
     Refuses,
     /// Never responds.
@@ -33,21 +33,21 @@ enum Mood {
 
 /// In-memory store that misbehaves for the first few writes.
 #[derive(Debug)]
-struct Moody {
+struct FailingStore {
     inner: InMemory,
-    mood: Mood,
+    mood: StoreFailureMode,
     left: AtomicU32,
     puts: AtomicU32,
 }
 
-impl std::fmt::Display for Moody {
+impl std::fmt::Display for FailingStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("moody")
     }
 }
 
 #[async_trait::async_trait]
-impl ObjectStore for Moody {
+impl ObjectStore for FailingStore {
     async fn put_opts(
         &self,
         at: &Path,
@@ -58,15 +58,15 @@ impl ObjectStore for Moody {
         let in_mood =
             self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1)).is_ok();
         match self.mood {
-            Mood::Refuses if in_mood => {
+            StoreFailureMode::Refuses if in_mood => {
                 Err(Error::PermissionDenied { path: at.to_string(), source: "403 Forbidden".into() })
             }
-            Mood::Hangs if in_mood => std::future::pending().await,
-            Mood::Forgets if in_mood => {
+            StoreFailureMode::Hangs if in_mood => std::future::pending().await,
+            StoreFailureMode::Forgets if in_mood => {
                 self.inner.put_opts(at, body, options).await?;
                 Err(Error::Generic { store: "moody", source: "connection reset".into() })
             }
-            Mood::CannotCompare if options.mode == PutMode::Create => {
+            StoreFailureMode::CannotCompare if options.mode == PutMode::Create => {
                 Err(Error::NotImplemented { operation: "put".into(), implementer: "moody".into() })
             }
             _ => self.inner.put_opts(at, body, options).await,
@@ -105,8 +105,8 @@ impl ObjectStore for Moody {
     }
 }
 
-struct Stage {
-    moody: Arc<Moody>,
+struct HistoryHarness {
+    moody: Arc<FailingStore>,
     store: HistoryStore,
     transitions: TransitionHub,
     metrics: Metrics,
@@ -114,15 +114,19 @@ struct Stage {
     told: CancellationToken,
 }
 
-impl Stage {
-    fn set(mood: Mood, left: u32) -> Stage {
-        let moody =
-            Arc::new(Moody { inner: InMemory::new(), mood, left: left.into(), puts: AtomicU32::new(0) });
+impl HistoryHarness {
+    fn set(mood: StoreFailureMode, left: u32) -> HistoryHarness {
+        let moody = Arc::new(FailingStore {
+            inner: InMemory::new(),
+            mood,
+            left: left.into(),
+            puts: AtomicU32::new(0),
+        });
         let store =
             HistoryStore { objects: moody.clone(), prefix: Path::from("h"), url: "moody://h".to_owned() };
         let metrics = Metrics::new(1).unwrap();
         let transitions = TransitionHub::new(ResolvedKinds::default(), metrics.dropped.clone());
-        Stage {
+        HistoryHarness {
             moody,
             store,
             transitions,
@@ -212,7 +216,7 @@ async fn until(what: &str, mut happened: impl FnMut() -> bool) {
 
 #[tokio::test]
 async fn what_was_told_before_the_end_is_put_away_at_the_end() {
-    let stage = Stage::set(Mood::Well, 0);
+    let stage = HistoryHarness::set(StoreFailureMode::Well, 0);
     let task = stage.begin(Duration::from_hours(1));
     stage.tell(5_000);
     stage.told.cancel();
@@ -226,7 +230,7 @@ async fn what_was_told_before_the_end_is_put_away_at_the_end() {
 
 #[tokio::test]
 async fn they_are_put_away_when_they_are_old_enough() {
-    let stage = Stage::set(Mood::Well, 0);
+    let stage = HistoryHarness::set(StoreFailureMode::Well, 0);
     let task = stage.begin(Duration::from_millis(50));
     stage.tell(3);
     stage.until_written(3).await;
@@ -238,7 +242,7 @@ async fn they_are_put_away_when_they_are_old_enough() {
 
 #[tokio::test]
 async fn a_store_that_refuses_is_told_and_loses_nothing_that_fits() {
-    let stage = Stage::set(Mood::Refuses, 1);
+    let stage = HistoryHarness::set(StoreFailureMode::Refuses, 1);
     stage.keeps(10).await;
     assert_eq!(stage.metrics.history.batches.with_label_values(&["refused"]).get(), 1);
     assert_eq!((stage.messages().await.len(), stage.dropped()), (10, 0));
@@ -246,7 +250,7 @@ async fn a_store_that_refuses_is_told_and_loses_nothing_that_fits() {
 
 #[tokio::test]
 async fn a_batch_whose_answer_was_lost_is_not_there_twice() {
-    let stage = Stage::set(Mood::Forgets, 1);
+    let stage = HistoryHarness::set(StoreFailureMode::Forgets, 1);
     stage.keeps(10).await;
     assert_eq!(stage.messages().await.len(), 10);
     assert_eq!(stage.metrics.history.batches.with_label_values(&["failed"]).get(), 1);
@@ -254,7 +258,7 @@ async fn a_batch_whose_answer_was_lost_is_not_there_twice() {
 
 #[tokio::test]
 async fn a_store_that_cannot_tell_whether_a_key_is_new_is_written_all_the_same() {
-    let stage = Stage::set(Mood::CannotCompare, 0);
+    let stage = HistoryHarness::set(StoreFailureMode::CannotCompare, 0);
     let task = stage.begin(Duration::ZERO);
     stage.tell(4);
     stage.told.cancel();
@@ -264,7 +268,7 @@ async fn a_store_that_cannot_tell_whether_a_key_is_new_is_written_all_the_same()
 
 #[tokio::test]
 async fn what_is_told_is_either_put_away_or_counted_as_lost_however_much_it_is() {
-    let stage = Stage::set(Mood::Hangs, u32::MAX);
+    let stage = HistoryHarness::set(StoreFailureMode::Hangs, u32::MAX);
     let task = stage.begin(Duration::ZERO);
     for _ in 0..70 {
         stage.tell(1_000);
@@ -285,7 +289,7 @@ async fn what_is_told_is_either_put_away_or_counted_as_lost_however_much_it_is()
 
 #[tokio::test]
 async fn what_the_store_never_took_is_counted_at_the_end() {
-    let stage = Stage::set(Mood::Refuses, u32::MAX);
+    let stage = HistoryHarness::set(StoreFailureMode::Refuses, u32::MAX);
     let task = stage.begin(Duration::from_hours(1));
     stage.tell(7);
     stage.told.cancel();

@@ -62,9 +62,9 @@ fn a_spec_that_reads_otherwise_by_a_changed_crd_is_planned_anew_in_its_generatio
 
 /// A server that answers every live read so.
 #[derive(Clone)]
-struct Answering(u16, String);
+struct FixedAnswerServer(u16, String);
 
-impl tower_service::Service<http::Request<kube::client::Body>> for Answering {
+impl tower_service::Service<http::Request<kube::client::Body>> for FixedAnswerServer {
     type Response = http::Response<kube::client::Body>;
     type Error = std::io::Error;
     type Future = std::future::Ready<Result<Self::Response, Self::Error>>;
@@ -80,7 +80,7 @@ impl tower_service::Service<http::Request<kube::client::Body>> for Answering {
 }
 
 fn server(code: u16, body: &serde_json::Value) -> kube::Client {
-    kube::Client::new(Answering(code, body.to_string()), "default")
+    kube::Client::new(FixedAnswerServer(code, body.to_string()), "default")
 }
 
 /// A server that has no policy of this name, as kube-apiserver says it.

@@ -151,9 +151,9 @@ fn each_role_has_the_policies_that_need_it_and_each_policy_what_no_role_grants()
 }
 
 /// Draws, the same in every run.
-struct Draws(u64);
+struct GrantDraws(u64);
 
-impl Draws {
+impl GrantDraws {
     fn below(&mut self, limit: u64) -> u64 {
         self.0 += 1;
         Seed(17).number_for(self.0) % limit
@@ -164,7 +164,7 @@ impl Draws {
     }
 
     fn roles(&mut self) -> Vec<ListedRole> {
-        let rule = |draws: &mut Draws| {
+        let rule = |draws: &mut GrantDraws| {
             let group = draws.pick(&["g", "g", "h", "*"]);
             let resource = draws.pick(&["a", "b", "c", "a/status", "*", "*/status"]);
             let verbs = draws.pick(&["get", "list", "get,list", "patch", "*"]);
@@ -172,7 +172,7 @@ impl Draws {
             format!("{group}/{resource} {verbs}{name}")
         };
         let count = self.below(6);
-        let rules = |draws: &mut Draws| {
+        let rules = |draws: &mut GrantDraws| {
             let rules = 1 + draws.below(3);
             (0..rules).map(|_| rule(draws)).collect::<Vec<_>>().join("; ")
         };
@@ -181,7 +181,7 @@ impl Draws {
 
     fn rights(&mut self) -> Vec<String> {
         let count = self.below(8);
-        let right = |draws: &mut Draws| {
+        let right = |draws: &mut GrantDraws| {
             let (lacks, policy) = (draws.pick(&["!", ""]), draws.pick(&["p", "q"]));
             let (verb, group) = (draws.pick(&["get", "list", "patch"]), draws.pick(&["g", "h"]));
             let (resource, name) = (draws.pick(&["a", "b", "c", "a/status"]), draws.pick(&["", "", " one"]));
@@ -208,7 +208,7 @@ fn to_cover<'d>(
 
 #[test]
 fn for_any_roles_and_needs_it_is_the_narrowest_of_all_sets_that_cover_and_it_stands() {
-    let (mut draws, mut bindings) = (Draws(0), 0);
+    let (mut draws, mut bindings) = (GrantDraws(0), 0);
     for round in 0..5_000 {
         let (roles, rights) = (draws.roles(), draws.rights());
         let rights: Vec<&str> = rights.iter().map(String::as_str).collect();

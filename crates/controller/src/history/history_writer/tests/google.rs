@@ -22,7 +22,7 @@ use crate::history::cloud::build_gcs;
 const TOKEN: &str = "Bearer of-the-pod";
 
 #[derive(Default)]
-struct Bucket {
+struct GoogleBucket {
     objects: Mutex<BTreeMap<String, Bytes>>,
     /// Number of objects that are stored although their response is lost.
     forgets: AtomicU32,
@@ -30,13 +30,13 @@ struct Bucket {
     odd: Mutex<Vec<String>>,
 }
 
-type There = State<Arc<Bucket>>;
+type There = State<Arc<GoogleBucket>>;
 
 /// Headers that every object has besides its content.
 const MARKS: [(&str, &str); 3] =
     [("etag", "\"1\""), ("x-goog-generation", "7"), ("last-modified", "Sat, 21 Nov 2026 13:45:02 GMT")];
 
-impl Bucket {
+impl GoogleBucket {
     fn notes(&self, fine: bool, what: &str, headers: &HeaderMap) {
         if !fine || headers.get("authorization").is_none_or(|token| token != TOKEN) {
             self.odd.lock().unwrap().push(format!("{what} {headers:?}"));
@@ -90,7 +90,7 @@ async fn list(State(bucket): There, RawQuery(query): RawQuery, headers: HeaderMa
     out + "</ListBucketResult>"
 }
 
-async fn set(bucket: &Arc<Bucket>) -> Stage {
+async fn set(bucket: &Arc<GoogleBucket>) -> HistoryHarness {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     let objects = Router::new().route("/{bucket}/{*key}", put(take).get(give));
@@ -99,14 +99,14 @@ async fn set(bucket: &Arc<Bucket>) -> Stage {
     let plain = ClientOptions::new().with_allow_http(true);
     let builder = GoogleCloudStorageBuilder::new().with_base_url(&endpoint).with_client_options(plain);
     let builder = builder.with_bearer_token(TOKEN.trim_start_matches("Bearer "));
-    let mut stage = Stage::set(Mood::Well, 0);
+    let mut stage = HistoryHarness::set(StoreFailureMode::Well, 0);
     stage.store.objects = build_gcs(builder, "gs://bucket/h").unwrap();
     stage
 }
 
 #[tokio::test]
 async fn googles_storage_is_spoken_to_as_its_documentation_has_it_and_tells_the_same_again() {
-    let bucket = Arc::new(Bucket::default());
+    let bucket = Arc::new(GoogleBucket::default());
     let stage = set(&bucket).await;
     stage.keeps(10).await;
     assert!(bucket.objects.lock().unwrap().keys().all(|key| key.starts_with("h/date=20")));
@@ -116,7 +116,7 @@ async fn googles_storage_is_spoken_to_as_its_documentation_has_it_and_tells_the_
 
 #[tokio::test]
 async fn an_object_that_google_has_already_is_not_there_twice() {
-    let bucket = Arc::new(Bucket { forgets: 1.into(), ..Bucket::default() });
+    let bucket = Arc::new(GoogleBucket { forgets: 1.into(), ..GoogleBucket::default() });
     let stage = set(&bucket).await;
     stage.keeps(10).await;
     assert_eq!(stage.messages().await.len(), 10);

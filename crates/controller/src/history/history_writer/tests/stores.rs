@@ -17,7 +17,7 @@ use crate::history::cloud::build_s3;
 use crate::history::read::HistoryEntry;
 
 /// Configuration and content of the server.
-struct Shop {
+struct StoreServer {
     /// Error response while the server is failing; the body is S3's.
     answer: (u16, &'static str),
     well: AtomicBool,
@@ -30,7 +30,7 @@ struct Shop {
 }
 
 async fn answer(
-    State(shop): State<Arc<Shop>>,
+    State(shop): State<Arc<StoreServer>>,
     at: Uri,
     body: Bytes,
 ) -> (StatusCode, [(&'static str, &'static str); 1], String) {
@@ -50,9 +50,9 @@ async fn answer(
 
 /// Everything logged on this thread.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+struct CapturedLog(Arc<Mutex<Vec<u8>>>);
 
-impl Write for Log {
+impl Write for CapturedLog {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0.lock().unwrap().write(bytes)
     }
@@ -62,7 +62,7 @@ impl Write for Log {
     }
 }
 
-impl Log {
+impl CapturedLog {
     fn begin(&self) -> tracing::subscriber::DefaultGuard {
         let log = self.clone();
         let subscriber = tracing_subscriber::fmt().with_writer(move || log.clone()).with_ansi(false).finish();
@@ -75,8 +75,12 @@ impl Log {
 }
 
 /// A stage whose store is the server, behind the client and the transport used in production.
-async fn set(answer_with: (u16, &'static str), well: bool, takes: Duration) -> (Stage, Arc<Shop>) {
-    let shop = Arc::new(Shop {
+async fn set(
+    answer_with: (u16, &'static str),
+    well: bool,
+    takes: Duration,
+) -> (HistoryHarness, Arc<StoreServer>) {
+    let shop = Arc::new(StoreServer {
         answer: answer_with,
         well: well.into(),
         takes,
@@ -91,12 +95,12 @@ async fn set(answer_with: (u16, &'static str), well: bool, takes: Duration) -> (
     tokio::spawn(async move { axum::serve(listener, router).await });
     let builder = AmazonS3Builder::new().with_endpoint(endpoint).with_allow_http(true);
     let builder = builder.with_access_key_id("key").with_secret_access_key("secret");
-    let mut stage = Stage::set(Mood::Well, 0);
+    let mut stage = HistoryHarness::set(StoreFailureMode::Well, 0);
     stage.store.objects = build_s3(builder, "s3://bucket/h").unwrap();
     (stage, shop)
 }
 
-impl Shop {
+impl StoreServer {
     /// Messages of every stored line, batch by batch.
     fn messages(&self) -> Vec<String> {
         let mut messages = Vec::new();
@@ -114,7 +118,7 @@ impl Shop {
 }
 
 /// Publishes in chunks, so that no subscriber loses a transition on the way.
-async fn tell_all(stage: &Stage, count: usize) {
+async fn tell_all(stage: &HistoryHarness, count: usize) {
     for begin in (0..count).step_by(1_000) {
         let told = |at| Transition::clone(&transition(stage.clock.now(), &format!("message {at}")));
         stage.transitions.publish_transitions((begin..count.min(begin + 1_000)).map(told).collect());
@@ -122,14 +126,14 @@ async fn tell_all(stage: &Stage, count: usize) {
     }
 }
 
-async fn until_failed(stage: &Stage, outcome: &str, times: u64) {
+async fn until_failed(stage: &HistoryHarness, outcome: &str, times: u64) {
     until("attempts fail", || stage.metrics.history.batches.with_label_values(&[outcome]).get() >= times)
         .await;
 }
 
 /// The store fails in this way for a while; then everything that was kept is stored exactly once.
 async fn fails_for_a_while(answer_with: (u16, &'static str), outcome: &'static str, count: usize) {
-    let log = Log::default();
+    let log = CapturedLog::default();
     let _guard = log.begin();
     let (stage, shop) = set(answer_with, false, Duration::ZERO).await;
     let (task, trouble) = stage.begin_watched(Duration::ZERO);

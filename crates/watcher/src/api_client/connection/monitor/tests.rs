@@ -17,7 +17,7 @@ use crate::api_client::connection::transport::PooledTransport;
 
 /// Connections whose bytes can be swallowed: of those that there are, or of all.
 #[derive(Default)]
-struct Network {
+struct SwallowingNetwork {
     server_down: AtomicBool,
     pools: Mutex<Vec<Arc<AtomicBool>>>,
     asked: Mutex<Vec<(usize, String)>>,
@@ -26,7 +26,7 @@ struct Network {
 }
 
 struct FakeSender {
-    network: Arc<Network>,
+    network: Arc<SwallowingNetwork>,
     pool: usize,
     swallowed: Arc<AtomicBool>,
 }
@@ -59,7 +59,7 @@ impl SendRequest for FakeSender {
     }
 }
 
-impl Network {
+impl SwallowingNetwork {
     fn open(self: &Arc<Self>) -> ConnectionPool {
         let swallowed = Arc::new(AtomicBool::new(false));
         let mut pools = self.pools.lock().unwrap();
@@ -88,8 +88,8 @@ impl Network {
     }
 }
 
-fn connect() -> (Arc<Network>, kube::Client, ConnectionMonitor) {
-    let network = Arc::new(Network::default());
+fn connect() -> (Arc<SwallowingNetwork>, kube::Client, ConnectionMonitor) {
+    let network = Arc::new(SwallowingNetwork::default());
     let opener = network.clone();
     let slot = Arc::new(PoolSlot::new(Box::new(move || opener.open())));
     let client = kube::Client::new(PooledTransport(slot.clone()), "default");

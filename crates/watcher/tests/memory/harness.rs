@@ -74,24 +74,24 @@ pub(crate) fn widget(version: u32, generation: u32) -> Value {
 }
 
 /// A reflector, fed by a watch of Jobs and one of parents.
-pub(crate) struct World {
+pub(crate) struct OutcomeMemoryHarness {
     pub(crate) reflector: Reflector,
     pub(crate) jobs: Interest,
 }
 
-impl World {
+impl OutcomeMemoryHarness {
     /// A reflector that has observed nothing.
-    pub(crate) fn blind(after: OutcomeRetention) -> World {
-        let world = World { reflector: Reflector::new(|| ()), jobs: jobs(after) };
-        world.reflector.set_interest(world.jobs.clone());
-        world
+    pub(crate) fn blind(after: OutcomeRetention) -> OutcomeMemoryHarness {
+        let harness = OutcomeMemoryHarness { reflector: Reflector::new(|| ()), jobs: jobs(after) };
+        harness.reflector.set_interest(harness.jobs.clone());
+        harness
     }
 
-    pub(crate) fn new(after: OutcomeRetention) -> World {
-        let world = World::blind(after);
-        world.list(&[]);
-        world.widget(1, 1);
-        world
+    pub(crate) fn new(after: OutcomeRetention) -> OutcomeMemoryHarness {
+        let harness = OutcomeMemoryHarness::blind(after);
+        harness.list(&[]);
+        harness.widget(1, 1);
+        harness
     }
 
     pub(crate) fn list(&self, jobs: &[Value]) {
@@ -134,8 +134,8 @@ impl World {
     }
 
     /// Returns another process with the records that this one would have written.
-    pub(crate) fn restarted(&self) -> World {
-        let next = World { reflector: Reflector::new(|| ()), jobs: self.jobs.clone() };
+    pub(crate) fn restarted(&self) -> OutcomeMemoryHarness {
+        let next = OutcomeMemoryHarness { reflector: Reflector::new(|| ()), jobs: self.jobs.clone() };
         next.reflector.set_interest(next.jobs.clone());
         let ParentOutcomes { parent: whose, outcomes } = self.memories();
         // A record does not contain the last observed version.

@@ -11,8 +11,9 @@ use readiness::rollup::{ChildWeight, ParentReason};
 use readiness::{Level, Time};
 use timer::Seed;
 
-use crate::object::{Object, Parent};
-use crate::server::{Fate, Flight, Status};
+use crate::conditions::hash;
+use crate::object::{ParentState, StoredObject};
+use crate::server::StatusServer;
 
 /// The kind of parents.
 pub(crate) const PARENTS: KindId = KindId(0);
@@ -27,41 +28,18 @@ pub(crate) fn weight(level: Level) -> ChildWeight {
     ChildWeight::of(level)
 }
 
-/// Hash of a name, as the reflector computes it.
-pub(crate) fn hash(name: &str) -> u64 {
-    name.bytes().fold(7, |hash, byte| Seed(hash).number_for(u64::from(byte)))
-}
-
-/// A write that the server accepted.
-#[derive(Clone, Debug)]
-pub(crate) struct Written {
-    /// Milliseconds since the start.
-    pub(crate) at: i64,
-    pub(crate) parent: String,
-    pub(crate) uid: u32,
-    /// Process that wrote it, counted by restarts.
-    pub(crate) life: u32,
-    pub(crate) after: Status,
-}
-
 /// The test cluster with the engine.
-pub(crate) struct World {
+pub(crate) struct EngineHarness {
     pub(crate) now: Time,
     pub(crate) engine: Engine,
     pub(crate) policies: BTreeMap<PolicyId, EnginePolicy>,
     pub(crate) kinds: BTreeMap<KindId, KindState>,
-    pub(crate) objects: BTreeMap<String, Object>,
-    /// Duration of a write.
-    pub(crate) delay: Duration,
-    /// Outcomes of the next writes; all later writes succeed.
-    pub(crate) fates: Vec<Fate>,
-    pub(crate) flights: Vec<Flight>,
+    pub(crate) objects: BTreeMap<String, StoredObject>,
+    pub(crate) server: StatusServer,
     /// Index of the rule by which a policy judges children; 0 where absent.
     pub(crate) rule_indices: BTreeMap<PolicyId, u16>,
     /// How each parent is quoted by those above it.
     pub(crate) quotes: BTreeMap<ObjectId, String>,
-    /// Every accepted write.
-    pub(crate) log: Vec<Written>,
     /// For each write, the time of the first touch that led to it.
     pub(crate) called: Vec<Option<Time>>,
     /// Transitions: parent, previous reason, new reason.
@@ -69,42 +47,36 @@ pub(crate) struct World {
     /// Resyncs that were due: time and parent.
     pub(crate) passes: Vec<(i64, String)>,
     pub(crate) places: Vec<Option<String>>,
-    /// Each write to a parent increments its generation.
-    pub(crate) moved_by_writes: bool,
     /// Another replica is the leader.
     pub(crate) standby: bool,
     pub(crate) life: u32,
     uids: u32,
 }
 
-impl World {
+impl EngineHarness {
     /// A cluster with one policy, all of whose kinds are listed.
-    pub(crate) fn with(policy: EnginePolicy) -> World {
-        let mut world = World::empty();
-        world.policy(POLICY, policy);
-        world.sync();
-        world
+    pub(crate) fn with(policy: EnginePolicy) -> EngineHarness {
+        let mut harness = EngineHarness::empty();
+        harness.policy(POLICY, policy);
+        harness.sync();
+        harness
     }
 
     /// A cluster without any policy.
-    pub(crate) fn empty() -> World {
-        World {
+    pub(crate) fn empty() -> EngineHarness {
+        EngineHarness {
             now: START,
-            engine: World::engine(),
+            engine: EngineHarness::engine(),
             policies: BTreeMap::new(),
             kinds: BTreeMap::new(),
             objects: BTreeMap::new(),
-            delay: Duration::from_millis(5),
-            fates: Vec::new(),
-            flights: Vec::new(),
+            server: StatusServer::new(),
             rule_indices: BTreeMap::new(),
             quotes: BTreeMap::new(),
-            log: Vec::new(),
             called: Vec::new(),
             turns: Vec::new(),
             passes: Vec::new(),
             places: Vec::new(),
-            moved_by_writes: false,
             standby: false,
             life: 0,
             uids: 0,
@@ -157,9 +129,12 @@ impl World {
     }
 
     /// Adds a parent, changed by `so` before it is observed.
-    pub(crate) fn parent_so(&mut self, name: &str, so: impl FnOnce(&mut Parent)) {
-        let mut parent =
-            Parent { policies: vec![POLICY], evidence: HandledEvidence::Handled, ..Parent::default() };
+    pub(crate) fn parent_so(&mut self, name: &str, so: impl FnOnce(&mut ParentState)) {
+        let mut parent = ParentState {
+            policies: vec![POLICY],
+            evidence: HandledEvidence::Handled,
+            ..ParentState::default()
+        };
         so(&mut parent);
         self.create(name, PARENTS, Level::Progressing, |object| object.parent = Some(parent));
     }
@@ -171,9 +146,15 @@ impl World {
     }
 
     /// Adds an object.
-    pub(crate) fn create(&mut self, name: &str, kind: KindId, level: Level, so: impl FnOnce(&mut Object)) {
+    pub(crate) fn create(
+        &mut self,
+        name: &str,
+        kind: KindId,
+        level: Level,
+        so: impl FnOnce(&mut StoredObject),
+    ) {
         self.uids += 1;
-        let mut object = Object {
+        let mut object = StoredObject {
             id: self.place(name),
             uid: self.uids,
             kind,
@@ -203,13 +184,13 @@ impl World {
     }
 
     /// Changes an object.
-    pub(crate) fn change(&mut self, name: &str, change: impl FnOnce(&mut Object)) {
+    pub(crate) fn change(&mut self, name: &str, change: impl FnOnce(&mut StoredObject)) {
         change(self.objects.get_mut(name).unwrap_or_else(|| panic!("no {name}")));
         self.observe(name);
     }
 
     /// Changes a parent.
-    pub(crate) fn change_parent(&mut self, name: &str, change: impl FnOnce(&mut Parent)) {
+    pub(crate) fn change_parent(&mut self, name: &str, change: impl FnOnce(&mut ParentState)) {
         self.change(name, |object| change(object.parent.as_mut().unwrap()));
     }
 
@@ -233,7 +214,7 @@ impl World {
         self.quotes.remove(&object.id);
         for at in 0..self.places.len() {
             let Some(place) = self.places[at].clone() else { continue };
-            let owned = |object: &Object| object.owners.iter().any(|(_, _, owner)| *owner == place);
+            let owned = |object: &StoredObject| object.owners.iter().any(|(_, _, owner)| *owner == place);
             if !self.objects.contains_key(&place) && !self.objects.values().any(owned) {
                 self.places[at] = None;
             }
@@ -274,10 +255,10 @@ impl World {
     /// Restarts Rollcall: it observes every object, in this order or (for those left out) by name, and then every kind
     /// is listed.
     pub(crate) fn restart(&mut self, order: &[&str]) {
-        self.engine = World::engine();
+        self.engine = EngineHarness::engine();
         self.engine.set_standby(self.now, self.standby);
         self.life += 1;
-        self.flights.clear();
+        self.server.flights.clear();
         self.quotes.clear();
         for (id, policy) in &self.policies {
             self.engine.set_policy(self.now, *id, Some(policy.clone()));

@@ -12,43 +12,41 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::caller::{Caller, Seen};
-use crate::control_plane::{ControlPlane, Parts, shared};
-use crate::crd::Crd;
-use crate::kind::{Address, Kind};
+use crate::TEST_TIMEOUT;
+use crate::caller::{ApiCaller, WatchedChange};
+use crate::control_plane::{ClusterParts, ControlPlane, shared};
+use crate::crd::CrdBuilder;
+use crate::expectation::{StateExpectation, says, there};
+use crate::kind::{ManifestKind, ObjectAddress};
 use crate::places;
-use crate::rollcall::rollcall;
-use crate::wish::{Wish, says, there};
+use crate::rollcall_command::rollcall;
 
-/// Longest time that a test waits for an expected state. 180 s: states come in seconds, on a busy machine in a minute.
-pub const TEST_TIMEOUT: Duration = Duration::from_secs(180);
-
-/// Label by which a scene's Rollcall selects its policies among those of other tests.
-pub const SCENE: &str = "scene";
+/// Label by which a tenant's Rollcall selects its policies among those of other tests.
+pub const TENANT_LABEL: &str = "tenant";
 
 /// Environment of one test.
-pub struct Scene {
-    /// The namespace, also the value of the scene's label.
+pub struct TestTenant {
+    /// The namespace, also the value of the tenant's label.
     pub name: String,
     /// API group of its custom kinds.
     pub group: String,
     /// The shared control plane.
     pub plane: Arc<ControlPlane>,
     /// The administrator, in the role of operators and users.
-    pub admin: Caller,
+    pub admin: ApiCaller,
     /// Folder for files of this test.
     pub folder: PathBuf,
     pub(crate) logs: Mutex<Vec<PathBuf>>,
 }
 
-impl Scene {
-    /// Creates a scene on the control plane that all tests share.
-    pub async fn set(word: &str) -> Result<Self> {
-        Self::set_on(shared().await?, word).await
+impl TestTenant {
+    /// Creates a tenant on the control plane that all tests share.
+    pub async fn start(word: &str) -> Result<Self> {
+        Self::start_on(shared().await?, word).await
     }
 
-    /// Creates a scene on the given control plane.
-    pub async fn set_on(plane: Arc<ControlPlane>, word: &str) -> Result<Self> {
+    /// Creates a tenant on the given control plane.
+    pub async fn start_on(plane: Arc<ControlPlane>, word: &str) -> Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!("{word}-{}", COUNT.fetch_add(1, Ordering::Relaxed));
         let folder = places::run_folder()?.join(&name);
@@ -58,34 +56,34 @@ impl Scene {
         admin
             .create(&json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } }))
             .await?;
-        let scene = Self { name, group, plane, admin, folder, logs: Mutex::new(Vec::new()) };
-        if scene.plane.parts() == Parts::Everything {
+        let tenant = Self { name, group, plane, admin, folder, logs: Mutex::new(Vec::new()) };
+        if tenant.plane.parts() == ClusterParts::Everything {
             // Without it no pod is admitted.
-            scene.until("ServiceAccount/default", there()).await?;
+            tenant.until("ServiceAccount/default", there()).await?;
         }
-        Ok(scene)
+        Ok(tenant)
     }
 
-    /// Installs a custom kind of this scene and waits until the server serves it.
-    pub async fn crd(&self, crd: &Crd) -> Result<()> {
+    /// Installs a custom kind of this tenant and waits until the server serves it.
+    pub async fn crd(&self, crd: &CrdBuilder) -> Result<()> {
         self.define(&crd.manifest(&self.group)).await
     }
 
-    /// Like [`Scene::crd`], with the defaults of `rollcall crd-defaults`.
-    pub async fn crd_with_defaults(&self, crd: &Crd) -> Result<()> {
+    /// Like [`TestTenant::crd`], with the defaults of `rollcall crd-defaults`.
+    pub async fn crd_with_defaults(&self, crd: &CrdBuilder) -> Result<()> {
         let file = self.folder.join("plain-crd.json");
         fs::write(&file, crd.manifest(&self.group).to_string())?;
         let patched = rollcall(&["crd-defaults", "--format", "crd", "-f", &file.to_string_lossy()])?;
         self.define(&serde_saphyr::from_str(&patched)?).await
     }
 
-    /// Like [`Scene::crd`], from a whole manifest.
+    /// Like [`TestTenant::crd`], from a whole manifest.
     pub async fn define(&self, manifest: &Value) -> Result<()> {
         self.admin.create(manifest).await?;
         // `rollcall rbac` reads this file too.
         let mut file = fs::File::options().create(true).append(true).open(self.crds_file())?;
         writeln!(file, "---\n{manifest}")?;
-        self.until_at(&Address::of(manifest)?, &says("Established", "True")).await?;
+        self.until_at(&ObjectAddress::of(manifest)?, &says("Established", "True")).await?;
         // Established means that the kind will be served; the first successful list proves that it is.
         let kind = self.kind(manifest["spec"]["names"]["kind"].as_str().context("a CRD without a kind")?);
         let served = async {
@@ -96,8 +94,13 @@ impl Scene {
         timeout(TEST_TIMEOUT, served).await.map_err(|_| anyhow!("{} is not served", kind.kind))
     }
 
-    /// Returns a kind by name: a built-in one, or else one of this scene.
-    pub fn kind(&self, word: &str) -> Kind {
+    /// Path of a file with the CRDs installed in this tenant.
+    pub(crate) fn crds_file(&self) -> PathBuf {
+        self.folder.join("own-crds.yaml")
+    }
+
+    /// Returns a kind by name: a built-in one, or else one of this tenant.
+    pub fn kind(&self, word: &str) -> ManifestKind {
         let api_version = match word {
             "ConfigMap"
             | "Event"
@@ -114,20 +117,20 @@ impl Scene {
             "CustomResourceDefinition" => "apiextensions.k8s.io/v1",
             "Lease" => "coordination.k8s.io/v1",
             "ReadinessPolicy" | "ReadinessRecord" => "rollcall.dev/v1alpha1",
-            _ => return Kind::new(&format!("{}/v1", self.group), word),
+            _ => return ManifestKind::new(&format!("{}/v1", self.group), word),
         };
-        Kind::new(api_version, word)
+        ManifestKind::new(api_version, word)
     }
 
-    /// Parses `Kind/name`: an object in this scene's namespace, or a cluster-scoped one.
-    pub fn address(&self, place: &str) -> Result<Address> {
+    /// Parses `Kind/name`: an object in this tenant's namespace, or a cluster-scoped one.
+    pub fn address(&self, place: &str) -> Result<ObjectAddress> {
         let (word, name) = place.split_once('/').with_context(|| format!("{place} is not Kind/name"))?;
         let kind = self.kind(word);
         let namespace = if kind.is_cluster_scoped() { String::new() } else { self.name.clone() };
-        Ok(Address { kind, namespace, name: name.to_owned() })
+        Ok(ObjectAddress { kind, namespace, name: name.to_owned() })
     }
 
-    /// Returns a manifest of one of this scene's kinds.
+    /// Returns a manifest of one of this tenant's kinds.
     pub fn custom(&self, kind: &str, name: &str) -> Value {
         json!({
             "apiVersion": format!("{}/v1", self.group), "kind": kind,
@@ -135,9 +138,9 @@ impl Scene {
         })
     }
 
-    /// Creates an object in this scene's namespace.
+    /// Creates an object in this tenant's namespace.
     pub async fn create(&self, mut object: Value) -> Result<Value> {
-        if !Kind::of(&object)?.is_cluster_scoped() && object["metadata"]["namespace"].is_null() {
+        if !ManifestKind::of(&object)?.is_cluster_scoped() && object["metadata"]["namespace"].is_null() {
             object["metadata"]["namespace"] = json!(self.name);
         }
         self.admin.create(&object).await
@@ -180,7 +183,7 @@ impl Scene {
         let (pods, _) = self.admin.list(&self.kind("Pod"), &self.name, &query).await?;
         for pod in pods.into_iter().take(count) {
             let patch = json!({ "metadata": { "labels": { "play": part } } });
-            self.admin.merge(&Address::of(&pod)?, "", &patch).await?;
+            self.admin.merge(&ObjectAddress::of(&pod)?, "", &patch).await?;
         }
         Ok(())
     }
@@ -200,9 +203,9 @@ impl Scene {
         timeout(TEST_TIMEOUT, enough).await.map_err(|_| anyhow!("fewer than {count} pods of {app}"))?
     }
 
-    /// Waits by a watch until the wish holds for `Kind/name`; returns the object.
-    pub async fn until(&self, place: &str, wish: Wish) -> Result<Value> {
-        self.until_at(&self.address(place)?, &wish).await
+    /// Waits by a watch until the expectation holds for `Kind/name`; returns the object.
+    pub async fn until(&self, place: &str, expectation: StateExpectation) -> Result<Value> {
+        self.until_at(&self.address(place)?, &expectation).await
     }
 
     /// Waits until a query finds an object of this kind; an empty namespace means all namespaces.
@@ -220,28 +223,33 @@ impl Scene {
         end.map_err(|_| anyhow!("{query} finds no {word} after {TEST_TIMEOUT:?}\n{}", self.log_tails()))?
     }
 
-    /// Like [`Scene::until`], for any address.
-    pub async fn until_at(&self, address: &Address, wish: &Wish) -> Result<Value> {
+    /// Like [`TestTenant::until`], for any address.
+    pub async fn until_at(&self, address: &ObjectAddress, expectation: &StateExpectation) -> Result<Value> {
         let last: Mutex<Value> = Mutex::default();
-        if let Ok(result) = timeout(TEST_TIMEOUT, self.follow(address, wish, &last)).await {
-            return result.with_context(|| format!("while waiting for {address}: {}", wish.words));
+        if let Ok(result) = timeout(TEST_TIMEOUT, self.follow(address, expectation, &last)).await {
+            return result.with_context(|| format!("while waiting for {address}: {}", expectation.words));
         }
         let last = last.lock().map_err(|_| anyhow!("poisoned"))?.take();
         bail!(
             "{address} is not {} after {TEST_TIMEOUT:?}; last seen: {:#}\n{}",
-            wish.words,
+            expectation.words,
             trimmed(last),
             self.log_tails()
         )
     }
 
-    async fn follow(&self, address: &Address, wish: &Wish, last: &Mutex<Value>) -> Result<Value> {
+    async fn follow(
+        &self,
+        address: &ObjectAddress,
+        expectation: &StateExpectation,
+        last: &Mutex<Value>,
+    ) -> Result<Value> {
         let query = format!("fieldSelector=metadata.name={}", address.name);
         let note = |object: Option<&Value>| {
             if let Ok(mut last) = last.lock() {
                 *last = object.cloned().unwrap_or_default();
             }
-            wish.holds(object)
+            expectation.holds(object)
         };
         loop {
             let (items, version) = self.admin.list(&address.kind, &address.namespace, &query).await?;
@@ -256,15 +264,15 @@ impl Scene {
             let mut events = std::pin::pin!(events);
             while let Some(Ok(event)) = events.next().await {
                 match event {
-                    Seen::There(object) if note(Some(&object)) => return Ok(object),
-                    Seen::Gone(object) if note(None) => return Ok(object),
-                    Seen::There(_) | Seen::Gone(_) | Seen::Bookmark(_) => {}
+                    WatchedChange::There(object) if note(Some(&object)) => return Ok(object),
+                    WatchedChange::Gone(object) if note(None) => return Ok(object),
+                    WatchedChange::There(_) | WatchedChange::Gone(_) | WatchedChange::Bookmark(_) => {}
                 }
             }
         }
     }
 
-    /// Returns the last lines of output of this scene's programs.
+    /// Returns the last lines of output of this tenant's programs.
     pub fn log_tails(&self) -> String {
         let logs = self.logs.lock().map(|logs| logs.clone()).unwrap_or_default();
         let tail = |file: &PathBuf| {

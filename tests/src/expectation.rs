@@ -7,13 +7,13 @@ use crate::objects::condition;
 type Test = Box<dyn Fn(Option<&Value>) -> bool + Send + Sync>;
 
 /// A claim that must come true; otherwise the test fails with the last observed state.
-pub struct Wish {
+pub struct StateExpectation {
     /// The claim as text, for the message of a failed test.
     pub words: String,
     holds: Test,
 }
 
-impl Wish {
+impl StateExpectation {
     /// Returns any claim about an existing object.
     pub fn new(words: &str, holds: impl Fn(&Value) -> bool + Send + Sync + 'static) -> Self {
         Self { words: words.to_owned(), holds: Box::new(move |object| object.is_some_and(&holds)) }
@@ -33,50 +33,50 @@ impl Wish {
 }
 
 /// The object does not exist (any more).
-pub fn gone() -> Wish {
-    Wish { words: "gone".to_owned(), holds: Box::new(|object| object.is_none()) }
+pub fn gone() -> StateExpectation {
+    StateExpectation { words: "gone".to_owned(), holds: Box::new(|object| object.is_none()) }
 }
 
 /// The object exists.
-pub fn there() -> Wish {
-    Wish::new("there", |_| true)
+pub fn there() -> StateExpectation {
+    StateExpectation::new("there", |_| true)
 }
 
 /// The condition `kind` has this status.
-pub fn says(kind: &str, status: &str) -> Wish {
+pub fn says(kind: &str, status: &str) -> StateExpectation {
     let (of, want) = (kind.to_owned(), status.to_owned());
-    Wish::new(&format!("{kind}={status}"), move |object| {
+    StateExpectation::new(&format!("{kind}={status}"), move |object| {
         condition(object, &of).is_some_and(|entry| entry["status"] == *want)
     })
 }
 
 /// The condition `kind` has this reason.
-pub fn because(kind: &str, reason: &str) -> Wish {
+pub fn because(kind: &str, reason: &str) -> StateExpectation {
     let (of, want) = (kind.to_owned(), reason.to_owned());
-    Wish::new(&format!("{kind} with reason {reason}"), move |object| {
+    StateExpectation::new(&format!("{kind} with reason {reason}"), move |object| {
         condition(object, &of).is_some_and(|entry| entry["reason"] == *want)
     })
 }
 
 /// The condition's message contains this text.
-pub fn mentions(kind: &str, part: &str) -> Wish {
+pub fn mentions(kind: &str, part: &str) -> StateExpectation {
     let (of, want) = (kind.to_owned(), part.to_owned());
-    Wish::new(&format!("{kind} mentions {part:?}"), move |object| {
+    StateExpectation::new(&format!("{kind} mentions {part:?}"), move |object| {
         condition(object, &of).is_some_and(|entry| entry["message"].as_str().unwrap_or("").contains(&*want))
     })
 }
 
 /// The condition `kind` exists, or does not.
-pub fn has(kind: &str, wanted: bool) -> Wish {
+pub fn has(kind: &str, wanted: bool) -> StateExpectation {
     let of = kind.to_owned();
     let words = if wanted { format!("{kind} is said") } else { format!("{kind} is not said") };
-    Wish::new(&words, move |object| condition(object, &of).is_some() == wanted)
+    StateExpectation::new(&words, move |object| condition(object, &of).is_some() == wanted)
 }
 
 /// The condition's `observedGeneration` is the object's generation.
-pub fn current(kind: &str) -> Wish {
+pub fn current(kind: &str) -> StateExpectation {
     let of = kind.to_owned();
-    Wish::new(&format!("{kind} for the present generation"), move |object| {
+    StateExpectation::new(&format!("{kind} for the present generation"), move |object| {
         condition(object, &of)
             .is_some_and(|entry| entry["observedGeneration"] == object["metadata"]["generation"])
     })

@@ -20,7 +20,7 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A part of a response body.
 #[derive(Clone)]
-pub(crate) enum Part {
+pub(crate) enum BodyPart {
     Text(String),
     Silence(Duration),
     SilenceForEver,
@@ -28,15 +28,15 @@ pub(crate) enum Part {
 }
 
 /// A scripted response.
-pub(crate) enum Answer {
+pub(crate) enum ScriptedResponse {
     Status(u16, Option<u64>),
-    Parts(Vec<Part>),
+    Parts(Vec<BodyPart>),
     NoConnection,
     Never,
 }
 
 /// A complete list.
-pub(crate) fn list(items: &[&str]) -> Answer {
+pub(crate) fn list(items: &[&str]) -> ScriptedResponse {
     let items = items.join(",");
     text(&format!(
         r#"{{"kind":"List","apiVersion":"v1","metadata":{{"resourceVersion":"7"}},"items":[{items}]}}"#
@@ -44,14 +44,14 @@ pub(crate) fn list(items: &[&str]) -> Answer {
 }
 
 /// One chunk.
-pub(crate) fn text(text: &str) -> Answer {
-    Answer::Parts(vec![Part::Text(text.into())])
+pub(crate) fn text(text: &str) -> ScriptedResponse {
+    ScriptedResponse::Parts(vec![BodyPart::Text(text.into())])
 }
 
 /// A watch without events, which the server ends after the requested time.
-pub(crate) fn quiet(target: &str) -> Answer {
+pub(crate) fn quiet(target: &str) -> ScriptedResponse {
     let seconds = parameter(target, "timeoutSeconds").and_then(|seconds| seconds.parse().ok()).unwrap();
-    Answer::Parts(vec![Part::Silence(Duration::from_secs(seconds))])
+    ScriptedResponse::Parts(vec![BodyPart::Silence(Duration::from_secs(seconds))])
 }
 
 /// Returns a query parameter of a request.
@@ -66,25 +66,25 @@ pub(crate) fn parameter<'a>(target: &'a str, name: &str) -> Option<&'a str> {
 
 /// One request and its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct RecordedRequest {
     pub(crate) at: Duration,
     pub(crate) target: String,
 }
 
-impl Asked {
+impl RecordedRequest {
     pub(crate) fn is_watch(&self) -> bool {
         parameter(&self.target, "watch").is_some()
     }
 }
 
 #[derive(Clone)]
-struct Played<F> {
+struct ScriptedServer<F> {
     answer: Arc<Mutex<F>>,
-    log: Arc<Mutex<Vec<Asked>>>,
+    log: Arc<Mutex<Vec<RecordedRequest>>>,
     start: Instant,
 }
 
-impl<F: FnMut(&str) -> Answer + Send + 'static> Service<Request<Body>> for Played<F> {
+impl<F: FnMut(&str) -> ScriptedResponse + Send + 'static> Service<Request<Body>> for ScriptedServer<F> {
     type Response = Response<StreamBody<BoxStream<'static, Result<Frame<Bytes>, BoxError>>>>;
     type Error = BoxError;
     type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
@@ -95,53 +95,57 @@ impl<F: FnMut(&str) -> Answer + Send + 'static> Service<Request<Body>> for Playe
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let target = request.uri().to_string();
-        self.log.lock().unwrap().push(Asked { at: self.start.elapsed(), target: target.clone() });
+        self.log.lock().unwrap().push(RecordedRequest { at: self.start.elapsed(), target: target.clone() });
         let answer = (self.answer.lock().unwrap())(&target);
         Box::pin(async move {
             let (status, come_back, parts) = match answer {
-                Answer::Status(status, come_back) => (status, come_back, Vec::new()),
-                Answer::Parts(parts) => (200, None, parts),
-                Answer::NoConnection => return Err("connection refused".into()),
-                Answer::Never => std::future::pending().await,
+                ScriptedResponse::Status(status, come_back) => (status, come_back, Vec::new()),
+                ScriptedResponse::Parts(parts) => (200, None, parts),
+                ScriptedResponse::NoConnection => return Err("connection refused".into()),
+                ScriptedResponse::Never => std::future::pending().await,
             };
             let mut response = Response::builder().status(status);
             if let Some(seconds) = come_back {
                 response = response.header("Retry-After", seconds);
             }
-            Ok(response.body(StreamBody::new(stream::iter(parts).filter_map(played).boxed()))?)
+            Ok(response.body(StreamBody::new(stream::iter(parts).filter_map(scripted_server).boxed()))?)
         })
     }
 }
 
-async fn played(part: Part) -> Option<Result<Frame<Bytes>, BoxError>> {
+async fn scripted_server(part: BodyPart) -> Option<Result<Frame<Bytes>, BoxError>> {
     match part {
-        Part::Text(text) => Some(Ok(Frame::data(text.into()))),
+        BodyPart::Text(text) => Some(Ok(Frame::data(text.into()))),
         // Time is paused: the server is silent for this long, and no timeout is expected meanwhile.
-        Part::Silence(span) => {
+        BodyPart::Silence(span) => {
             sleep(span).await;
             None
         }
-        Part::SilenceForEver => std::future::pending().await,
-        Part::Break => Some(Err("connection reset".into())),
+        BodyPart::SilenceForEver => std::future::pending().await,
+        BodyPart::Break => Some(Err("connection reset".into())),
     }
 }
 
 /// One kind that is followed on a scripted server.
-pub(crate) struct Scene {
+pub(crate) struct ScriptedFollow {
     pub(crate) events: std::pin::Pin<Box<dyn Stream<Item = FollowEvent<ParentObject>> + Send>>,
-    log: Arc<Mutex<Vec<Asked>>>,
+    log: Arc<Mutex<Vec<RecordedRequest>>>,
 }
 
-impl Scene {
-    pub(crate) fn new(answer: impl FnMut(&str) -> Answer + Send + 'static) -> Self {
-        Scene::seeded(1, answer)
+impl ScriptedFollow {
+    pub(crate) fn new(answer: impl FnMut(&str) -> ScriptedResponse + Send + 'static) -> Self {
+        ScriptedFollow::seeded(1, answer)
     }
 
-    pub(crate) fn seeded(seed: u64, answer: impl FnMut(&str) -> Answer + Send + 'static) -> Self {
+    pub(crate) fn seeded(seed: u64, answer: impl FnMut(&str) -> ScriptedResponse + Send + 'static) -> Self {
         let log = Arc::new(Mutex::new(Vec::new()));
         let answer = Arc::new(Mutex::new(answer));
-        let client = kube::Client::new(Played { answer, log: log.clone(), start: Instant::now() }, "default");
-        Scene { events: Box::pin(follow(&client, &pods(), None, FollowOptions::new(timer::Seed(seed)))), log }
+        let client =
+            kube::Client::new(ScriptedServer { answer, log: log.clone(), start: Instant::now() }, "default");
+        ScriptedFollow {
+            events: Box::pin(follow(&client, &pods(), None, FollowOptions::new(timer::Seed(seed)))),
+            log,
+        }
     }
 
     /// Returns the events within this time.
@@ -155,7 +159,7 @@ impl Scene {
         said
     }
 
-    pub(crate) fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<RecordedRequest> {
         self.log.lock().unwrap().clone()
     }
 }

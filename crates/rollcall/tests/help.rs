@@ -213,7 +213,12 @@ async fn a_parent_that_may_not_be_written_is_named_with_who_grants_it() {
     let scene = HelpCluster::set("no-write", &[crd(), databases(), policy(), database()]).await;
     scene.forbid("example.com", "databases", Some(RequestVerb::Patch));
     scene
-        .says(&["default/orders", "not permitted to patch", "rollcall rbac -f POLICY | kubectl apply -f -"])
+        .says(&[
+            "default/orders",
+            "failed to patch status",
+            "not permitted",
+            "rollcall rbac -f POLICY | kubectl apply -f -",
+        ])
         .await;
 }
 

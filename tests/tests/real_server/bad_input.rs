@@ -172,7 +172,7 @@ async fn with_a_clock_that_is_off(word: &str, off: &str, ahead: fn(f64) -> bool)
     let going = says("Ready", "False").and(because("Ready", "ChildrenTerminating"));
     tenant.until("Database/db", going).await?;
     rollcall.until_metric("rollcall_clock_offset_seconds", &[], ahead).await?;
-    rollcall.until_printed("the server's is used").await?;
+    rollcall.until_printed("using the server's").await?;
     tenant.change("Deployment/web", json!({ "metadata": { "finalizers": null } })).await?;
     Ok(())
 }

@@ -107,6 +107,7 @@ fn the_runbooks_are_followed(tenant: &TestTenant) -> Result<()> {
     let mut guide = GuidedSteps::open("dashboards/README.md")?;
     guide.follow(tenant, "kubectl get database orders")?;
     guide.follow(tenant, "rollcall explain database/orders -n default")?;
+    guide.follow(tenant, "kubectl get pods -A --chunk-size=500 -o name")?;
     guide.is_done()?;
     let sentences = InlineCommands::of("dashboards/README.md")?;
     let lease = sentences.type_in(tenant, "kubectl get lease rollcall -n rollcall-system -o yaml", &[])?;

@@ -67,7 +67,8 @@ async fn a_plugin_that_is_missing_or_fails_is_named_and_its_output_is_not_shown(
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_does_not_answer_is_named_by_its_address() {
     let cluster = LiveCluster::start("nowhere").await;
-    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    // A port that was free a moment ago may be another test's by now; nobody listens on this one.
+    let closed = "127.0.0.1:1";
     let file = cluster.kubeconfig("closed", &json!({ "token": "t" }));
     let text = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, text.replace(&cluster.server.url(), &format!("http://{closed}"))).unwrap();

@@ -89,7 +89,7 @@ impl EvaluationRun<'_> {
         }
         if is_held {
             self.scheduler.queue.defer(id, evaluation, origin);
-            self.scheduler.propagate_doubt(id);
+            self.scheduler.propagate_doubt(id, self.now, origin);
             return None;
         }
         let changes = evaluation.evaluate_at(policy?, gate, self.now)?;

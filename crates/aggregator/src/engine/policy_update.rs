@@ -7,7 +7,7 @@ use crate::changed_rules::group_bit;
 use crate::evaluation::StageEvent;
 use crate::ids::{KindId, ObjectId, PolicyId};
 use crate::list_gate::ListGate;
-use crate::types::{EnginePolicy, KindState};
+use crate::types::{ChangeOrigin, EnginePolicy, KindState};
 
 /// A change of what policies rest on at one instant: their gates follow it, and their evaluations are scheduled.
 #[derive(Debug)]
@@ -100,7 +100,7 @@ impl PolicyUpdate<'_> {
     /// Doubts the answers under a policy that say True, where that is called for.
     fn doubt_answers(&mut self, policy: PolicyId) {
         for evaluation in self.scheduler.graph.evaluations_under(policy) {
-            self.scheduler.propagate_doubt(evaluation);
+            self.scheduler.propagate_doubt(evaluation, self.now, ChangeOrigin::PossiblyOwn);
         }
     }
 }

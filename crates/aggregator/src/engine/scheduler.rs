@@ -40,7 +40,7 @@ impl EvaluationScheduler {
             return self.queue.enqueue(id, evaluation, now, origin);
         }
         self.queue.debounce(id, evaluation, at, origin);
-        self.propagate_doubt(id);
+        self.propagate_doubt(id, now, origin);
     }
 
     /// Handles a change while a list is awaited.
@@ -51,7 +51,7 @@ impl EvaluationScheduler {
         if gate.only_takes_back() && self.graph.find_evaluation(id).is_some_and(takes_back) {
             self.enqueue_evaluation(id, now, ChangeOrigin::External);
         }
-        self.propagate_doubt(id);
+        self.propagate_doubt(id, now, ChangeOrigin::External);
     }
 
     /// Schedules an evaluation in the next poll.
@@ -121,7 +121,10 @@ impl EvaluationScheduler {
     /// everything was listed, or listed anew, every answer is in doubt: what is not listed yet may contradict it. Where only a
     /// changed rule could not be listed in time, this process' own answers stand, unless they rest on that. What a refused
     /// policy said stands.
-    pub(super) fn propagate_doubt(&mut self, id: EvaluationId) {
+    ///
+    /// Where a doubt ends, those above are scheduled: they may have been evaluated over it, and the evaluation that is pending
+    /// finds no other answer that would call for them.
+    pub(super) fn propagate_doubt(&mut self, id: EvaluationId, now: Time, origin: ChangeOrigin) {
         let mut work = vec![id];
         while let Some(id) = work.pop() {
             let Some(evaluation) = self.graph.evaluation_mut(id) else { continue };
@@ -142,8 +145,25 @@ impl EvaluationScheduler {
             if observed.advance_stage(event) != observed.stage || rests_otherwise {
                 let parent = evaluation.parent;
                 self.reweigh_child(parent);
+                if !doubted {
+                    self.debounce_moved(now, origin);
+                }
                 work.append(&mut self.moved);
             }
+        }
+    }
+
+    /// Schedules the evaluations that the last change of a weight affected, unless they await a list.
+    fn debounce_moved(&mut self, now: Time, origin: ChangeOrigin) {
+        for at in 0..self.moved.len() {
+            let id = self.moved[at];
+            let Some(evaluation) = self.graph.evaluation_mut(id) else { continue };
+            let Some((policy, gate)) = self.policies.find_gated(evaluation.policy) else { continue };
+            if gate.gate.awaits_list() || evaluation.queue.is_due() {
+                continue;
+            }
+            let due = evaluation.debounce.record_touch(now, policy.debounce);
+            self.queue.debounce(id, evaluation, due, origin);
         }
     }
 

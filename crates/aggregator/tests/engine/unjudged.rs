@@ -1,6 +1,6 @@
 //! Children whose newest version awaits its rule: what stands for them keeps an answer and gives none.
 
-use aggregator::{ChildGroup, GroupRole, Quorum};
+use aggregator::{ChildGroup, GroupRole, PolicyId, Quorum};
 use readiness::Level::{Failed, Progressing, Ready, Unknown};
 use readiness::rollup::ChildWeight;
 
@@ -94,20 +94,30 @@ fn an_optional_child_that_awaits_its_rule_holds_nobody_back() {
     assert_eq!(w.says("db"), "AllChildrenReady");
 }
 
-#[test]
-fn what_rests_on_a_child_that_awaits_its_rule_makes_no_parent_above_ready() {
-    let over = aggregator::PolicyId(2);
+const OVER: PolicyId = PolicyId(2);
+
+/// `top` over `db` and `cache`, these over `web` and `store`, a long while later.
+fn two_levels() -> EngineHarness {
     let mut w = EngineHarness::with(policy());
-    w.policy(over, groups(vec![group(PARENTS)]));
+    w.policy(OVER, groups(vec![group(PARENTS)]));
     w.sync();
-    w.parent_so("top", |top| top.policies = vec![over]);
+    w.parent_so("top", |top| top.policies = vec![OVER]);
     for (db, web) in [("db", "web"), ("cache", "store")] {
         w.parent(db);
-        w.change(db, |db| db.owners = vec![(over, 0, "top".to_owned())]);
+        w.change(db, |db| db.owners = vec![(OVER, 0, "top".to_owned())]);
         w.child(web, db, Ready);
     }
     w.run(60_000);
-    let top = |w: &EngineHarness| w.engine.answer_of(w.id("top"), over).unwrap().reason.as_str();
+    w
+}
+
+fn top(w: &EngineHarness) -> &'static str {
+    w.engine.answer_of(w.id("top"), OVER).unwrap().reason.as_str()
+}
+
+#[test]
+fn what_rests_on_a_child_that_awaits_its_rule_makes_no_parent_above_ready() {
+    let mut w = two_levels();
     assert_eq!(top(&w), "AllChildrenReady");
     weigh(&mut w, "store", ChildWeight::of(Failed));
     w.run(10_000);
@@ -122,4 +132,34 @@ fn what_rests_on_a_child_that_awaits_its_rule_makes_no_parent_above_ready() {
     w.run(10_000);
     assert_eq!(top(&w), "AllChildrenReady");
     assert_eq!(w.engine.reader().find_miscounted(), None);
+}
+
+#[test]
+fn a_verdict_that_ends_the_wait_within_a_debounce_reaches_the_parents_above() {
+    let mut w = two_levels();
+    weigh(&mut w, "store", ChildWeight::of(Failed));
+    weigh(&mut w, "web", UNJUDGED);
+    w.run(10_000);
+    weigh(&mut w, "store", ChildWeight::of(Ready));
+    w.run(60_000);
+    assert_eq!(top(&w), "ChildrenSettling");
+    weigh(&mut w, "web", UNJUDGED);
+    w.run(10);
+    weigh(&mut w, "web", ChildWeight::of(Ready));
+    w.run(10_000);
+    assert_eq!(top(&w), "AllChildrenReady");
+}
+
+#[test]
+fn a_parent_that_was_evaluated_over_a_doubt_is_evaluated_again_when_it_ends() {
+    let mut w = two_levels();
+    w.observe("web");
+    w.run(10);
+    weigh(&mut w, "web", ChildWeight::of(Progressing));
+    w.observe("top");
+    w.run(10);
+    assert_eq!(top(&w), "ChildrenProgressing", "db awaits its evaluation, and is not to be counted on");
+    weigh(&mut w, "web", ChildWeight::of(Ready));
+    w.run(10_000);
+    assert_eq!((w.says("db").as_str(), top(&w)), ("AllChildrenReady", "AllChildrenReady"));
 }

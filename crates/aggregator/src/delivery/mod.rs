@@ -330,12 +330,12 @@ impl ParentDelivery {
         self.hold_until(now + backoff.delay_after(failures, apart.seed, apart.key).max(at_least));
     }
 
-    /// Returns `true` if what is on the parent cannot have been decided since `begun`: no write that was sent since then is known
-    /// to have arrived, and this is none that may arrive yet.
-    pub(crate) fn is_older_than(&self, on_parent: EntriesDigest, begun: Time) -> bool {
+    /// Returns `true` if an answer on the parent cannot have been decided since `begun`: no write that was sent since then is known
+    /// to have arrived, and none that may arrive yet said the same (`is_sent`). Others may write beside it, so that the whole is
+    /// not what was sent.
+    pub(crate) fn is_older_than(&self, begun: Time, is_sent: bool) -> bool {
         let since = |at: Option<Time>| at.is_some_and(|at| at >= begun);
-        let is_in_flight =
-            matches!(self.open.state, DeliveryState::InFlight { sent, .. } if sent == on_parent);
+        let is_in_flight = is_sent && matches!(self.open.state, DeliveryState::InFlight { .. });
         let may_arrive = since(self.sent_at.get()) && (is_in_flight || self.open.unconfirmed.is_some());
         !may_arrive && !since(self.recent_writes[1].get()) && !since(self.open.overwritten_at)
     }

@@ -173,6 +173,9 @@ impl Engine {
         let window = self.reader().write_window(parent);
         let Some(held) = self.scheduler.graph.parent_mut(parent) else { return DeliveryDecision::Same };
         let (decision, again) = self.deliveries.offer_digest(parent, held, digest, window, now);
+        if let DeliveryDecision::Send(_) = decision {
+            self.scheduler.record_sent(parent);
+        }
         // A draft that needs no write, or whose write is delayed on purpose, measures no latency.
         if decision == DeliveryDecision::Same || again.is_some_and(|at| at > now + window) {
             self.take_first_touch(parent);

@@ -139,11 +139,12 @@ impl ObjectObserver<'_> {
         let is_listing = policies.kind_state(kind) == KindState::Listing;
         let is_unwritten = is_shadow || answer.owned_by_other;
         let at = graph.ensure_evaluation(id, answer.policy);
-        let begun =
-            graph.find_evaluation(at).and_then(|held| Some(held.observed.as_ref()?.phase.observed_at));
+        let held = graph.find_evaluation(at).and_then(|held| held.observed.as_ref());
         let delivery = graph.find_parent(id).map(|parent| &parent.delivery);
-        let is_older = begun
-            .is_some_and(|begun| delivery.is_none_or(|delivery| delivery.is_older_than(view.digest, begun)));
+        let is_older = held.is_some_and(|held| {
+            let (begun, is_sent) = (held.phase.observed_at, held.shows_sent(answer));
+            delivery.is_none_or(|delivery| delivery.is_older_than(begun, is_sent))
+        });
         let Some(evaluation) = graph.evaluation_mut(at) else { return false };
         let is_recorded = is_open || !is_unwritten;
         let begins_again = |observed: &ObservedParent| {

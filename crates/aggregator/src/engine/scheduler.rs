@@ -101,6 +101,16 @@ impl EvaluationScheduler {
         first
     }
 
+    /// Records that the answers about `parent` are on their way to it.
+    pub(super) fn record_sent(&mut self, parent: ObjectId) {
+        self.graph.for_each_evaluation_of(parent, |evaluation| {
+            let may_say = self.policies.may_say(evaluation);
+            if let Some(observed) = evaluation.observed.as_mut().filter(|_| may_say) {
+                observed.record_sent();
+            }
+        });
+    }
+
     /// Takes the answers about `parent` whose reason changed since the last call, with the reason before.
     pub(super) fn take_changed_answers(
         &mut self,

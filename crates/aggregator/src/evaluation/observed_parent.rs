@@ -20,6 +20,8 @@ pub(crate) struct ObservedParent {
     pub(crate) stage: EvaluationStage,
     /// Last published reason: the one on the parent, or the one returned by [`crate::Engine::take_changed_answers`].
     pub(crate) last_published: Option<ParentReason>,
+    /// Reason that was last sent to the parent by this process.
+    last_sent: Option<ParentReason>,
     /// The answer says True, and the newest version of some child awaits its rule.
     rests_on_unjudged: bool,
 }
@@ -40,8 +42,19 @@ impl ObservedParent {
             phase: GenerationPhase::new(view.generation, now, written_about_generation(answer)),
             stage: EvaluationStage::first_of(answer.written.map(restore_answer), is_recorded),
             last_published: answer.written.map(|written| written.reason),
+            last_sent: None,
             rests_on_unjudged: false,
         }
+    }
+
+    /// Records that the answer is on its way to the parent.
+    pub(crate) fn record_sent(&mut self) {
+        self.last_sent = self.stage.answer().map(|answer| answer.reason);
+    }
+
+    /// Returns `true` if the parent shows what this process last sent to it.
+    pub(crate) fn shows_sent(&self, answer: &AnswerView) -> bool {
+        self.last_sent.is_some() && answer.written.map(|written| written.reason) == self.last_sent
     }
 
     /// Returns `true` if the answer that stands on the parent now is to be taken over as if the parent were first observed: it

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use aggregator::{EnginePolicy, HandledEvidence, KindState};
+use aggregator::{EnginePolicy, HandledEvidence, KindId, KindState, PolicyId};
 use readiness::Level::{Progressing, Ready, Unknown};
 
 use crate::ask::HarnessQueries as _;
 use crate::conditions::ParentEntry;
 use crate::driver::EngineDriver as _;
 use crate::harness::{CHILDREN, EngineHarness, PARENTS, POLICY};
-use crate::policy;
+use crate::{group, groups, policy};
 
 #[test]
 fn what_a_predecessor_had_under_way_counts_like_what_stood_on_the_parent_before() {
@@ -137,4 +137,40 @@ fn what_stood_before_a_list_and_is_not_in_it_is_not_taken_over() {
     w.run(60_000);
     let after = w.server.log[before..].iter().map(|written| written.after[&POLICY].brief());
     assert_eq!(after.collect::<Vec<_>>(), ["ChildrenPending", "AllChildrenReady"]);
+}
+
+#[test]
+fn what_this_process_wrote_is_not_taken_over_where_a_predecessor_wrote_beside_it() {
+    let (other, disks) = (PolicyId(2), KindId(2));
+    let mut w = EngineHarness::with(EnginePolicy { settle: Duration::from_secs(30), ..policy() });
+    w.policy(other, EnginePolicy { kinds: vec![PARENTS, disks], ..groups(vec![group(disks)]) });
+    w.sync();
+    w.parent_so("db", |db| db.policies = vec![POLICY, other]);
+    w.child("web", "db", Ready);
+    w.create("disk", disks, Ready, |disk| disk.owners = vec![(other, 0, "db".to_owned())]);
+    w.run(30);
+    let first = w.objects["db"].parent.as_ref().unwrap().status.clone();
+    w.run(60_000);
+    let parent = w.objects.get_mut("db").unwrap().parent.as_mut().unwrap();
+    let said = std::mem::replace(&mut parent.status, first);
+    assert!(said.values().all(|entry| entry.brief() == "AllChildrenReady"), "{said:?}");
+    let judged =
+        |w: &EngineHarness| w.engine.answer_of(w.id("db"), POLICY).map(|answer| answer.reason.as_str());
+    // The next process says so of one policy, and awaits the list of the other.
+    w.kinds.insert(disks, KindState::Listing);
+    w.server.delay = Duration::from_secs(20);
+    w.restart(&[]);
+    w.run(1_000);
+    assert_eq!((judged(&w), w.server.flights.len()), (Some("AllChildrenReady"), 1));
+    w.child("late", "db", Progressing);
+    w.run(1_000);
+    w.turn("late", Ready);
+    w.run(1_000);
+    assert_eq!(judged(&w), Some("ChildrenSettling"));
+    // Its write arrives, after one of its predecessor about the other policy.
+    w.change_parent("db", |db| db.status = said);
+    w.run(1_000);
+    assert_eq!(judged(&w), Some("ChildrenSettling"), "late has just appeared");
+    w.run(60_000);
+    assert_eq!(judged(&w), Some("AllChildrenReady"));
 }

@@ -26,9 +26,8 @@ id!(
     ObjectId(u32)
 );
 id!(
-    /// One watched kind. Every row and every node holds one. Numbers are given once, and a policy that names a kind for which
-    /// there is none left is refused.
-    KindId(u16)
+    /// One watched kind. Numbers are given once, and a policy that names a kind for which there is none left is refused.
+    KindId(u32)
 );
 id!(
     /// One policy. Numbers are given anew, and never while they are held.

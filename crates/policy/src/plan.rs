@@ -28,6 +28,8 @@ pub const RECORD_KIND: (&str, &str) = ("rollcall.dev", "ReadinessRecord");
 #[derive(Debug, Default)]
 pub struct IdRegistry {
     kinds: BTreeMap<KindKey, KindId>,
+    /// Number of the next kind.
+    next_kind: u32,
     /// Kinds that records name, or named: what deleted policies left behind in them has to be cleaned up.
     recorded_kinds: BTreeMap<KindKey, KindId>,
     /// Numbers of policies that are in use: none of them is given again.
@@ -45,9 +47,10 @@ impl IdRegistry {
         if let Some(known) = self.find_kind(group, kind) {
             return Some(known);
         }
-        let next = u16::try_from(self.kinds.len()).ok().map(KindId)?;
-        self.kinds.insert((group.to_owned(), kind.to_owned()), next);
-        Some(next)
+        let id = KindId(self.next_kind);
+        self.next_kind = self.next_kind.checked_add(1)?;
+        self.kinds.insert((group.to_owned(), kind.to_owned()), id);
+        Some(id)
     }
 
     /// Gives every kind that a policy names its id, or names the first for which there is none left.

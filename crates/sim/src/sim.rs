@@ -285,8 +285,8 @@ impl Sim {
             self.note_observed();
         }
         self.stage.service.observe_swap(now, kind, &event);
-        if self.plan_watch.observe_kind_event(now.0, usize::from(kind.0), &event) {
-            self.note_listed_parents(usize::from(kind.0));
+        if self.plan_watch.observe_kind_event(now.0, kind.index(), &event) {
+            self.note_listed_parents(kind.index());
         }
         if let Some(state) = self.stage.service.observe_kind_state(&self.stage.world, kind, &event) {
             self.plan_watch.record_kind_state(kind, state);

@@ -8,7 +8,7 @@ use super::scheduler::EvaluationScheduler;
 use crate::answer_view::AnswerView;
 use crate::delivery_schedule::DeliverySchedule;
 use crate::evaluation::{ChildChange, ObservedParent, StageEvent};
-use crate::graph::{ObjectWeights, ParentNode};
+use crate::graph::ParentNode;
 use crate::ids::{EvaluationId, ObjectId};
 use crate::observation_schedule::ObservationSchedule;
 use crate::types::{ChangeOrigin, KindState, ObjectView, ParentView};
@@ -30,7 +30,7 @@ impl ObjectObserver<'_> {
         let first = !std::mem::replace(&mut node.present, true);
         let respecified = !first && node.generation != view.generation;
         node.generation = view.generation;
-        node.weights = ObjectWeights::from_slice(view.weights);
+        node.set_weights(view.weights);
         self.observations.set_recheck(id, node, view.recheck, self.now);
         // A parent also changes through Rollcall's own writes; any other object changes through others alone.
         let origin =
@@ -62,7 +62,7 @@ impl ObjectObserver<'_> {
         self.deliveries.clear_conflict_end(id);
         let node = self.scheduler.graph.node_mut(id);
         self.observations.set_recheck(id, node, None, self.now);
-        node.weights = ObjectWeights::default();
+        node.set_weights(&[]);
         node.generation = 0;
         // Evaluations that children still refer to are kept; everything else is dropped before the slot is reused.
         let evaluations = node.parent.take().map(|parent| parent.evaluations);

@@ -1,8 +1,9 @@
 //! One object of the graph, with its edges.
 
+use readiness::Level;
 use readiness::rollup::ChildWeight;
 
-use super::inline_vec::{InlineVec, ObjectWeights};
+use super::inline_vec::InlineVec;
 use crate::delivery::ParentDelivery;
 use crate::ids::{EvaluationId, KindId, PolicyId, SelectorId};
 use crate::thin_list::ThinList;
@@ -24,27 +25,76 @@ pub(crate) struct ChildEdge {
 const _: () = assert!(size_of::<InlineVec<ChildLink>>() == 16 && size_of::<InlineVec<ChildEdge>>() == 16);
 
 /// One object. Data that only parents or unusual children need is boxed.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct GraphNode {
     pub(crate) edges: InlineVec<ChildEdge>,
     pub(crate) links: InlineVec<ChildLink>,
     pub(crate) name: u64,
     pub(crate) generation: u32,
     pub(crate) kind: KindId,
-    pub(crate) weights: ObjectWeights,
+    /// Its weight by the built-in rules or, with several rules, by the first.
+    pub(super) weight: ChildWeight,
     pub(crate) present: bool,
     /// The verdict changes with time alone.
     pub(crate) has_recheck: bool,
+    /// Its weights by further rules.
+    pub(super) further_weights: ThinList<ChildWeight>,
     pub(crate) parent: Option<Box<ParentNode>>,
 }
 
+/// Weight of an object that was not observed: unknown.
+pub(crate) const UNSEEN_WEIGHT: ChildWeight = ChildWeight::of(Level::Unknown);
+
+impl Default for GraphNode {
+    fn default() -> Self {
+        GraphNode {
+            edges: InlineVec::default(),
+            links: InlineVec::default(),
+            name: 0,
+            generation: 0,
+            kind: KindId::default(),
+            weight: UNSEEN_WEIGHT,
+            present: false,
+            has_recheck: false,
+            further_weights: ThinList::default(),
+            parent: None,
+        }
+    }
+}
+
 impl GraphNode {
+    /// Sets the weights of its verdicts, by rule index; an object that is not observed has none.
+    pub(crate) fn set_weights(&mut self, weights: &[ChildWeight]) {
+        let (first, further) = split_weights(weights);
+        self.weight = first;
+        if *self.further_weights != *further {
+            self.further_weights = further.to_vec().into();
+        }
+    }
+
+    /// Returns the weight of its verdict by a rule; that by the first where there is none.
+    pub(crate) fn weight_by(&self, rule_index: u16) -> ChildWeight {
+        weight_by(self.weight, &self.further_weights, rule_index)
+    }
+
     /// Returns `true` if the object was observed as the reflector shows it now.
     pub(crate) fn is_shown_as(&self, view: &ObjectView<'_>) -> bool {
-        (self.kind, self.name, self.generation) == (view.kind, view.name, view.generation)
+        let (first, further) = split_weights(view.weights);
+        (self.kind, self.name, self.generation, self.weight) == (view.kind, view.name, view.generation, first)
             && self.links.as_slice() == view.links
-            && self.weights == ObjectWeights::from_slice(view.weights)
+            && *self.further_weights == *further
     }
+}
+
+/// Returns the first weight of an object, and the further ones.
+fn split_weights(weights: &[ChildWeight]) -> (ChildWeight, &[ChildWeight]) {
+    weights.split_first().map_or((UNSEEN_WEIGHT, &[]), |(first, further)| (*first, further))
+}
+
+/// Returns one of the weights of an object: the first, or one of the further ones.
+pub(super) fn weight_by(first: ChildWeight, further: &[ChildWeight], rule_index: u16) -> ChildWeight {
+    let further = usize::from(rule_index).checked_sub(1).and_then(|at| further.get(at));
+    further.copied().unwrap_or(first)
 }
 
 /// Part of a parent in the resync.

@@ -17,7 +17,8 @@ use readiness::Time;
 use readiness::rollup::{LevelTally, ParentReason};
 
 pub(crate) use graph_node::{ChildEdge, GraphNode, ParentNode, ResyncStage};
-pub(crate) use inline_vec::{InlineVec, ObjectWeights};
+use graph_node::{UNSEEN_WEIGHT, weight_by};
+pub(crate) use inline_vec::InlineVec;
 
 use crate::changed_rules::ChangedRuleGroups;
 use crate::evaluation::{
@@ -27,9 +28,8 @@ use crate::ids::{EvaluationId, KindId, ObjectId, PolicyId, SelectorId};
 use crate::types::{ChildLink, LinkTarget};
 use counted_edges::CountedEdges;
 use cycle::CycleSearch;
-use edge_weights::{EdgeWeights, weight_of_evaluations};
+use edge_weights::{EdgeWeights, weigh_with_evaluations, weight_of_evaluations};
 use evaluation_table::EvaluationTable;
-use inline_vec::{UNSEEN_WEIGHT, weigh_with_evaluations};
 use node_table::NodeTable;
 use recount::{EdgeCorrection, EdgeRecount};
 use selector_index::SelectorIndex;
@@ -276,11 +276,14 @@ impl ChildGraph {
         rules: &ChangedRuleGroups,
         moved: &mut Vec<EvaluationId>,
     ) {
-        let Some(GraphNode { edges, weights, kind, parent, .. }) = self.nodes.find_mut(child) else { return };
+        let Some(GraphNode { edges, weight, further_weights, kind, parent, .. }) = self.nodes.find_mut(child)
+        else {
+            return;
+        };
         let evaluations = parent.as_ref().map_or(&[][..], |parent| parent.evaluations.as_slice());
         let rolled = weight_of_evaluations(evaluations, &self.evaluations);
         for edge in edges.as_mut_slice().iter_mut().filter(|e| !e.cyclic) {
-            let mut own = weights.get(edge.rule_index);
+            let mut own = weight_by(*weight, further_weights, edge.rule_index);
             if !rules.is_empty() {
                 let policy = self.evaluations.get(edge.evaluation).map(|held| held.policy);
                 if policy.is_some_and(|policy| rules.has_group(policy, edge.group)) {

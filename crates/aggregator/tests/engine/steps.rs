@@ -181,7 +181,7 @@ pub(crate) fn take(w: &mut EngineHarness, step: &HistoryStep) {
                 KindState::Stale,
                 KindState::Absent,
             ][usize::from(state)];
-            w.kind(KindId(kind), state);
+            w.kind(KindId(u32::from(kind)), state);
         }
         HistoryStep::Fates(ref fates) => {
             let fate = |at: &u8| match at {

@@ -167,11 +167,11 @@ mod tests {
                 assert_eq!(self.queue.is_ready(now), self.queue.next_lane(now).is_some());
                 let Some((lane, _)) = self.queue.take_next(now) else { continue };
                 let ReadLane::Kind(KindId(kind)) = lane else { continue };
-                let mute = self.mute.contains(&u32::from(kind));
+                let mute = self.mute.contains(&kind);
                 let takes = if mute { Duration::from_secs(5) } else { Duration::from_millis(10) };
                 self.under_way.push((now + takes, lane, !mute));
                 assert!(self.under_way.len() <= MAX_READS_UNDER_WAY);
-                self.sent.push((now - self.start, u32::from(kind)));
+                self.sent.push((now - self.start, kind));
             }
             self
         }
@@ -182,7 +182,7 @@ mod tests {
     }
 
     fn lane(kind: u32) -> ReadLane {
-        ReadLane::Kind(KindId(kind.try_into().unwrap()))
+        ReadLane::Kind(KindId(kind))
     }
 
     #[test]

@@ -284,7 +284,7 @@ async fn however_many_look_the_loop_is_asked_once_and_again_only_if_something_mo
     assert!(asked() as u128 <= most, "{} times, at most {most}", asked());
 }
 
-fn node(depth: usize, name: &str, kind: u16) -> tree::PageNode {
+fn node(depth: usize, name: &str, kind: u32) -> tree::PageNode {
     tree::PageNode {
         depth,
         kind: String::new(),
@@ -317,7 +317,7 @@ fn what_may_not_be_seen_takes_along_what_is_below_it() {
         (2, "x", 3),
     ];
     let tree = || all.map(|(depth, name, kind)| node(depth, name, kind)).to_vec();
-    let left = |unseen: u16| {
+    let left = |unseen: u32| {
         let mut nodes = tree();
         let hidden = tree::hide_nodes(&mut nodes, |(kind, _)| kind.0 != unseen);
         (nodes.iter().map(|node| node.name.clone()).collect::<Vec<_>>().join(" "), hidden)

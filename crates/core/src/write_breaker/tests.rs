@@ -15,7 +15,7 @@ fn write(breakers: &mut WriteBreakers, kind: KindId, retries: bool, outcome: Del
 
 /// Runs writes of `kinds` kinds, each turn every kind that may, answered at once, in steps of 10 ms; returns the number
 /// of requests within this span.
-fn requests(kinds: u16, outcome: DeliveryOutcome, from: i64, until: i64) -> usize {
+fn requests(kinds: u32, outcome: DeliveryOutcome, from: i64, until: i64) -> usize {
     let (mut breakers, mut sent) = (WriteBreakers::default(), 0);
     for at in (0..until).step_by(10) {
         for kind in (0..kinds).map(KindId).collect::<Vec<_>>() {
@@ -184,7 +184,10 @@ fn in_no_second_are_more_than_eight_writes_refused_whatever_failed_before() {
         let in_a_second = |from: &i64| sent.iter().filter(|at| (*from..*from + 1_000).contains(at)).count();
         let most = sent.iter().map(in_a_second).max().unwrap();
         // One more for each kind that was never refused and joins those that are.
-        assert!(most < 8 + usize::from(kinds), "{kinds} kinds, {failures} failures: {most} in a second");
+        assert!(
+            most < 8 + usize::try_from(kinds).unwrap(),
+            "{kinds} kinds, {failures} failures: {most} in a second"
+        );
     }
 }
 

@@ -77,7 +77,7 @@ impl CommitJudge {
         let write = &flight.write;
         let name = format!("{}/{}", write.namespace, write.name);
         let CommittedWrite { before, after, revision } = committed;
-        let kind = usize::from(write.kind.0);
+        let kind = write.kind.index();
         let def = &at.scenario.kinds[kind];
         let (old, new) =
             (ModelObject::from_json(kind, def, before), ModelObject::from_json(kind, def, after));

@@ -171,7 +171,7 @@ fn check_rows(at: &JudgedMoment<'_>, models: &[Rc<ModelObject>]) {
     }
     let mut strange = Vec::new();
     at.core.reflector.for_each_row(|_, row| {
-        let key = (usize::from(row.kind.0), row.namespace.to_string(), row.name.to_string(), row.version);
+        let key = (row.kind.index(), row.namespace.to_string(), row.name.to_string(), row.version);
         if !there.contains(&key) {
             strange.push(format!("{key:?}"));
         }

@@ -26,7 +26,7 @@ pub(super) struct JobCluster {
     pub(super) jobs: Vec<SimulatedJob>,
     pub(super) parents: Vec<SimulatedParent>,
     /// All watch lines since the beginning, by kind.
-    pub(super) lines: BTreeMap<u16, Vec<JobWatchLine>>,
+    pub(super) lines: BTreeMap<u32, Vec<JobWatchLine>>,
     /// Records as stored by the server.
     pub(super) records: BTreeMap<String, Value>,
     /// Number of the service's writes to records.
@@ -263,7 +263,7 @@ impl JobCluster {
     }
 
     /// Lists all objects of a kind.
-    pub(super) fn list_kind(&self, kind: u16) -> Vec<Value> {
+    pub(super) fn list_kind(&self, kind: u32) -> Vec<Value> {
         if kind == JOB_KIND.0 {
             self.jobs.iter().filter(|job| !job.gone).map(|job| self.job_manifest(job)).collect()
         } else {

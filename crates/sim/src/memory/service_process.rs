@@ -30,7 +30,7 @@ pub(super) struct ServiceProcess {
     keeper: RecordStore,
     pub(super) after_deletion: OutcomeRetention,
     /// Position of each watch among the lines of its kind; `None` if the kind must be listed.
-    watch_positions: BTreeMap<u16, Option<usize>>,
+    watch_positions: BTreeMap<u32, Option<usize>>,
     records_read: bool,
     in_flight: Vec<(String, RecordOperation)>,
     /// Records about which something was done whose answer was lost: the watch will tell of it.
@@ -124,7 +124,7 @@ impl ServiceProcess {
         self.core.reflector.outcomes().was_listed(kind)
     }
 
-    fn apply_object(&self, kind: u16, object: &Value) {
+    fn apply_object(&self, kind: u32, object: &Value) {
         let object = parse_object(object);
         self.core.reflector.apply_object(KindId(kind), object.as_child(), object.raw_text());
     }

@@ -119,7 +119,7 @@ impl ObjectFeed {
         start: ReadStart,
         objects: &[Box<RawValue>],
     ) -> Vec<live_reads::WatchLag> {
-        if self.interests[usize::from(read.kind().0)].reads_whole() {
+        if self.interests[read.kind().index()].reads_whole() {
             let live: Vec<ParentObject> = objects.iter().filter_map(|o| self.decode_parent(o)).collect();
             return self.find_ahead(start, read, &live);
         }

@@ -216,9 +216,9 @@ impl ServiceUnderTest {
     pub(crate) fn mark_blind_kinds(&mut self, world: &SimWorld) -> Vec<usize> {
         let (now, mut unlisted) = (world.timeline.current_time(), Vec::new());
         while let Some(BlindKind { kind, state, needs_list }) = self.health.take_overdue(now) {
-            world.timeline.log_kind_event(usize::from(kind.0), format_args!("{state:?}"));
+            world.timeline.log_kind_event(kind.index(), format_args!("{state:?}"));
             self.core.engine.set_kind_state(now, kind, state);
-            unlisted.extend(needs_list.then_some(usize::from(kind.0)));
+            unlisted.extend(needs_list.then_some(kind.index()));
         }
         unlisted
     }
@@ -276,7 +276,7 @@ impl ServiceUnderTest {
         let now = world.timeline.current_time();
         let state = self.health.observe_event(kind, event, now)?;
         if self.core.engine.kind_state(kind) != state {
-            world.timeline.log_kind_event(usize::from(kind.0), format_args!("{state:?}"));
+            world.timeline.log_kind_event(kind.index(), format_args!("{state:?}"));
         }
         self.core.engine.set_kind_state(now, kind, state);
         Some(state)

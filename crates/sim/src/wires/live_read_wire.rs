@@ -80,7 +80,7 @@ impl LiveReadWire {
     fn send_read(&mut self, stage: &mut SimStage, wires: &KindWires, order: OrderedRead) {
         let world = &mut stage.world;
         let read = &order.read;
-        let kind = usize::from(read.kind().0);
+        let kind = read.kind().index();
         if world.faults.strikes(8) || wires.blocked_cause(world, kind).is_some() {
             return;
         }
@@ -116,7 +116,7 @@ impl LiveReadWire {
         if have_stopped || !matches!(read, LiveRead::One { .. }) || !self.denial_dice.chance(2) {
             return objects;
         }
-        let kind = usize::from(read.kind().0);
+        let kind = read.kind().index();
         stage.world.timeline.log_kind_event(kind, "the server denies that an object is there");
         Vec::new()
     }
@@ -164,7 +164,7 @@ fn order_read(feed: &ObjectFeed, read: LiveRead) -> OrderedRead {
 /// Applies what a live read shows: each object in the answer is there; and what was known under the name before the
 /// read was sent is gone, if the answer has no object of that name, or one with another UID.
 fn apply_read_to_shown(feed: &mut ObjectFeed, answered: &AnsweredRead) {
-    let kind = usize::from(answered.order.read.kind().0);
+    let kind = answered.order.read.kind().index();
     for object in &answered.objects {
         let model = feed.model_object(kind, object);
         feed.shown.apply_read(model, answered.sent);
@@ -182,7 +182,7 @@ pub(crate) fn receive_read(stage: &mut SimStage, answered: &AnsweredRead) {
     let ahead = stage.feed.feed_live_objects(read, *start, objects);
     if !ahead.is_empty() {
         let what: Vec<String> = ahead.iter().map(|a| format!("{} at {}", a.object, a.live)).collect();
-        let kind = usize::from(read.kind().0);
+        let kind = read.kind().index();
         stage.world.timeline.log_kind_event(kind, format_args!("read live {}", what.join(", ")));
         let awaited = ahead.into_iter().map(|a| a.awaited).collect();
         stage.world.timeline.schedule_event(WATCH_GRACE_MS, SimEvent::Drift(awaited));

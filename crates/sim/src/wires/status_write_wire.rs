@@ -58,7 +58,7 @@ impl StatusWriteWire {
 }
 
 fn commit_write(world: &mut SimWorld, write: &ParentWrite) -> (StoreResponse, Option<CommittedWrite>) {
-    let kind = usize::from(write.kind.0);
+    let kind = write.kind.index();
     let path = world.object_path(kind, &write.namespace, &write.name);
     let target = format!("{path}/status?fieldManager={}", watcher::status::FIELD_MANAGER);
     let place = SimObjectRef { kind, namespace: write.namespace.clone(), name: write.name.clone() };
@@ -129,7 +129,7 @@ pub(crate) fn receive_answer(stage: &mut SimStage, wires: &KindWires, mut landed
     let Some((status, retry_after, body)) = landed.answer.take() else {
         return reread_parent(stage, wires, landed, DeliveryOutcome::Retry(Duration::ZERO));
     };
-    let kind = usize::from(landed.write.kind.0);
+    let kind = landed.write.kind.index();
     let reply = WriteReply::from_status(status, &body, stage.world.api_kind(kind), &landed.write.name);
     let outcome = reply.write_outcome(retry_after);
     let SimStage { world, service, feed } = stage;
@@ -166,7 +166,7 @@ fn reread_parent(stage: &mut SimStage, wires: &KindWires, mut landed: LandedWrit
         sent: feed.shown.moment(),
         shown_version: feed.shown.held.get(uid).map_or(0, |held| held.version),
     };
-    let kind = usize::from(landed.write.kind.0);
+    let kind = landed.write.kind.index();
     if !world.faults.strikes(10) && wires.blocked_cause(world, kind).is_none() {
         let path = world.object_path(kind, &landed.write.namespace, &landed.write.name);
         let response = world.read_path(&path);
@@ -179,7 +179,7 @@ fn reread_parent(stage: &mut SimStage, wires: &KindWires, mut landed: LandedWrit
 /// Delivers the answer to that read.
 pub(crate) fn receive_reread(stage: &mut SimStage, landed: &LandedWrite) {
     let SimStage { world, service, feed } = stage;
-    let (write, kind) = (&landed.write, usize::from(landed.write.kind.0));
+    let (write, kind) = (&landed.write, landed.write.kind.index());
     if let Some(body) = &landed.live {
         let live: Option<ParentObject> = serde_json::from_slice(body).ok();
         if live.as_ref().is_none_or(|live| *live.child.meta.uid != *write.uid) {

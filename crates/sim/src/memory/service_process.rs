@@ -1,6 +1,6 @@
 //! One life of the process: its core, its record store, and the watch of each kind.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +22,8 @@ use super::simulated_job::{JOB_KIND, JobWatchLine, PARENT_KIND};
 use crate::scenario::Sabotage;
 
 const RECORD_KIND: KindId = KindId(3);
+/// Times after which Events are listed for unobserved runs, in milliseconds: as the product does.
+const EVENT_LIST_DELAYS: [i64; 3] = [0, 5_000, 35_000];
 pub(super) const MEMORY_POLICY: PolicyId = PolicyId(1);
 
 /// One life of the process.
@@ -35,8 +37,8 @@ pub(super) struct ServiceProcess {
     in_flight: Vec<(String, RecordOperation)>,
     /// Records about which something was done whose answer was lost: the watch will tell of it.
     unread_records: Vec<String>,
-    /// Number of times that Events must still be listed for unobserved runs.
-    event_lists_left: u32,
+    /// Times at which Events are still to be listed for unobserved runs.
+    event_lists_due: VecDeque<i64>,
 }
 
 fn job_interest(after: OutcomeRetention) -> Interest {
@@ -115,7 +117,7 @@ impl ServiceProcess {
             records_read: false,
             in_flight: Vec::new(),
             unread_records: Vec::new(),
-            event_lists_left: 0,
+            event_lists_due: VecDeque::new(),
         }
     }
 
@@ -251,12 +253,14 @@ impl ServiceProcess {
     fn list_events(&mut self, world: &mut JobCluster) {
         let reflector = &self.core.reflector;
         if !reflector.outcomes().take_blind_namespaces().is_empty() {
-            self.event_lists_left = 3;
+            self.event_lists_due = EVENT_LIST_DELAYS.map(|after| world.now + after).into();
         }
-        if self.event_lists_left == 0 || world.sabotage == Some(Sabotage::OutagesForgotten) {
+        if self.event_lists_due.front().is_none_or(|due| *due > world.now)
+            || world.sabotage == Some(Sabotage::OutagesForgotten)
+        {
             return;
         }
-        self.event_lists_left -= 1;
+        self.event_lists_due.pop_front();
         let traces = world.events.readable_events(world.now).into_run_traces();
         for trace in &traces {
             reflector.outcomes().apply_evidence(&trace.uid, &trace.end);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use aggregator::DeliveryOutcome;
+use serde_json::Value;
 use watcher::reflector::{ApplyOutcome, ReadStart, Reflector};
 use watcher::status::{OwnTypes, ParentStatus};
 use watcher::{ApiKind, ParentObject, proves_absence};
@@ -56,9 +57,11 @@ impl WriteReply {
 /// Returns `true` if the server refused the parent without `status.conditions`: its schema requires the list. Call
 /// [`Reflector::require_list`], and it stays when it is empty.
 pub fn is_list_required(body: &[u8]) -> bool {
-    let refusal: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+    let refusal: Value = serde_json::from_slice(body).unwrap_or_default();
     let causes = refusal["details"]["causes"].as_array();
-    causes.is_some_and(|causes| causes.iter().any(|cause| cause["field"] == "status.conditions"))
+    let is_required =
+        |cause: &Value| cause["reason"] == "FieldValueRequired" && cause["field"] == "status.conditions";
+    causes.is_some_and(|causes| causes.iter().any(is_required))
 }
 
 /// Returns `true` if the outcome of a write with this status is unknown: read the parent live, and [`apply_reread`].
@@ -122,6 +125,7 @@ mod tests {
         };
         assert!(refused(json!([{ "reason": "FieldValueRequired", "field": "status.conditions" }])));
         assert!(!refused(json!([{ "reason": "FieldValueRequired", "field": "status.phase" }])));
+        assert!(!refused(json!([{ "reason": "FieldValueInvalid", "field": "status.conditions" }])));
         assert!(!refused(json!(null)));
         assert!(!is_list_required(b"the server rejected our request"));
     }

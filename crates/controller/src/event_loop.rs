@@ -17,7 +17,7 @@ use watcher::reflector::{Reflector, UncountedChild};
 
 use crate::clock::ServerClock;
 use crate::failure_log::{FailureLine, FailureLog};
-use crate::kind_tasks::KindEvent;
+use crate::kind_tasks::{KindEvent, KindRequest};
 use crate::metrics::Metrics;
 use crate::parent_writer::{MAX_HANDED_OUT_WRITES, SettledWrite, WriteFailure};
 use crate::snapshot::{NotReadyDetail, NotReadySince, StatsSnapshot};
@@ -117,7 +117,7 @@ impl EventLoop {
                 LoopInput::Settled(settled) => self.on_settled(&settled),
                 LoopInput::Leadership(leads) => self.set_leadership(leads),
                 LoopInput::Kind(kind, event) => self.on_kind_event(kind, &event),
-                LoopInput::Plan(plan) => self.set_plan(plan),
+                LoopInput::Plan(plan) => self.set_plan(plan)?,
                 LoopInput::Query(ask) => ask.answer_query(&self.core, now),
                 LoopInput::Dirty(moved) => {
                     self.changed = true;
@@ -162,7 +162,7 @@ impl EventLoop {
             warn!(kind = %self.core.kind_label(kind), ?state, "watch is stale: kind could be neither watched nor listed for too long");
             self.set_kind_state(kind, state);
             if needs_list {
-                self.channels.relists.send(kind)?;
+                self.channels.kind_requests.send(KindRequest::Relist(kind))?;
             }
         }
         self.withdraw_unswapped_rules(now);
@@ -252,9 +252,8 @@ impl EventLoop {
         if *event == KindEvent::Synced {
             self.recounts.on_listed(kind, now);
         }
-        if let Some(state) = self.health.observe_event(kind, event, now) {
-            self.set_kind_state(kind, state);
-        }
+        let state = self.health.observe_event(kind, event, now);
+        self.set_kind_state(kind, state);
     }
 
     /// Not exported: events of a kind that is not planned yet, or not planned any more.
@@ -270,7 +269,7 @@ impl EventLoop {
         self.changed = true;
     }
 
-    fn set_plan(&mut self, plan: Arc<WatchPlan>) {
+    fn set_plan(&mut self, plan: Arc<WatchPlan>) -> anyhow::Result<()> {
         let now = self.clock.now();
         for (id, kind) in &plan.kinds {
             self.core.set_kind_name(*id, &kind.key.1, &kind.key.0);
@@ -287,8 +286,10 @@ impl EventLoop {
             self.core.set_policy(now, *id, Some(policy.clone()));
         }
         info!(policies = plan.policies.len(), kinds = plan.kinds.len(), "plan updated");
+        self.channels.kind_requests.send(KindRequest::ForgetUnplanned(Arc::clone(&plan)))?;
         self.plan = Some(plan);
         self.changed = true;
+        Ok(())
     }
 
     /// Registers the metric series of a plan.

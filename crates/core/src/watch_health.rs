@@ -186,8 +186,9 @@ struct KindSight {
 }
 
 impl WatchHealth {
-    /// A kind's task said something; its state from now on.
-    pub fn observe_event(&mut self, id: KindId, news: &KindEvent, now: Time) -> Option<KindState> {
+    /// A kind's task said something; its state from now on. A kind that is no longer followed awaits a list: a policy that still
+    /// rests on it has nothing to go by.
+    pub fn observe_event(&mut self, id: KindId, news: &KindEvent, now: Time) -> KindState {
         let KindSight { stage, trouble } = self.kinds.entry(id).or_default();
         *stage = match news {
             KindEvent::Starting | KindEvent::RuleChanged(_) => stage.started(trouble.is_some()),
@@ -199,7 +200,7 @@ impl WatchHealth {
             KindEvent::Stopped => {
                 self.kinds.remove(&id);
                 self.deadlines.clear_deadline(id);
-                return None;
+                return KindState::Listing;
             }
         };
         match news {
@@ -211,7 +212,7 @@ impl WatchHealth {
             Some(at) => self.deadlines.set_deadline(id, at),
             None => _ = self.deadlines.clear_deadline(id),
         }
-        Some(stage.state())
+        stage.state()
     }
 
     /// A kind whose time has run out.

@@ -288,15 +288,14 @@ impl Sim {
         if self.plan_watch.observe_kind_event(now.0, kind.index(), &event) {
             self.note_listed_parents(kind.index());
         }
-        if let Some(state) = self.stage.service.observe_kind_state(&self.stage.world, kind, &event) {
-            self.plan_watch.record_kind_state(kind, state);
-        }
+        let state = self.stage.service.observe_kind_state(&self.stage.world, kind, &event);
+        self.plan_watch.record_kind_state(kind, state);
         true
     }
 
     /// The loop takes over a plan; returns `false` if there is none.
     fn take_plan(&mut self) -> bool {
-        let Some(plan) = self.policy_watch.take_plan() else { return false };
+        let Some(plan) = self.policy_watch.take_plan(&mut self.stage.world) else { return false };
         let SimStage { world, service, .. } = &mut self.stage;
         self.plan_watch.planned_since.get_or_insert(world.now());
         let moved = service.take_over_plan(world.timeline.current_time(), &world.scenario, &plan);

@@ -7,6 +7,7 @@ use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender};
 use tokio::sync::{Notify, watch};
 
 use crate::event_recorder::NoticeSender;
+use crate::kind_tasks::KindRequest;
 use crate::lease::Leadership;
 use crate::page::LoopQuery;
 use crate::parent_writer::SettledWrite;
@@ -44,8 +45,8 @@ pub(crate) struct LoopChannels {
     pub(crate) leadership: Leadership,
     /// Results from the parent writer.
     pub(crate) settled: UnboundedReceiver<SettledWrite>,
-    /// Kinds to list again, for the owner of their tasks.
-    pub(crate) relists: UnboundedSender<KindId>,
+    /// Requests to the owner of the kinds' tasks.
+    pub(crate) kind_requests: UnboundedSender<KindRequest>,
     /// Live reads ordered by a resync.
     pub(crate) live_reads: UnboundedSender<Vec<LiveRead>>,
     /// Numbers for policy status, metrics and `/readyz`.

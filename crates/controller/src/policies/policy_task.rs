@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use aggregator::KindId;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use policy::{FoundPolicy, PolicyBook, PolicySettings, Released, WatchPlan, build_plan};
@@ -27,7 +26,7 @@ use super::staged::StagedList;
 use super::status::{PolicyStatusWriter, PolicyTroubles};
 use super::watched_kinds::{namespace_kind, policy_kind};
 use crate::clock::ServerClock;
-use crate::kind_tasks::{KindContext, KindTasks, RecordsTrouble};
+use crate::kind_tasks::{KindContext, KindRequest, KindTasks, RecordsTrouble};
 use crate::lease::Leadership;
 use crate::snapshot::StatsSnapshot;
 
@@ -65,10 +64,10 @@ pub(crate) struct PolicyTask {
 }
 
 impl PolicyTask {
-    /// Runs until `stop`. Kinds that became blind while no list of theirs was under way come in by `relists`.
+    /// Runs until `stop`. What the event loop asks of the kinds' tasks comes in by `requests`.
     pub(crate) async fn run(
         self,
-        mut relists: mpsc::UnboundedReceiver<KindId>,
+        mut requests: mpsc::UnboundedReceiver<KindRequest>,
         stop: CancellationToken,
     ) -> anyhow::Result<()> {
         let (mut state, mut kinds) = self.begin()?;
@@ -99,8 +98,8 @@ impl PolicyTask {
                     self.settle_departure(departure, &mut state)
                 }
                 _ = state.libraries.next_change() => true,
-                Some(kind) = relists.recv() => {
-                    kinds.restart_kind(kind);
+                Some(request) = requests.recv() => {
+                    kinds.handle_request(request);
                     false
                 }
                 Some(event) = next_namespace(&mut state.namespaces) => {

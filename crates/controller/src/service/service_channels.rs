@@ -9,7 +9,7 @@ use tokio::sync::mpsc::{self, Receiver, Sender, UnboundedReceiver, UnboundedSend
 use tokio::sync::watch;
 
 use crate::event_recorder::{EventNotice, NoticeSender};
-use crate::kind_tasks::RecordsTrouble;
+use crate::kind_tasks::{KindRequest, RecordsTrouble};
 use crate::metrics::Metrics;
 use crate::page::{LOOP_QUERY_QUEUE_SIZE, LoopQuery};
 use crate::parent_writer::SettledWrite;
@@ -26,8 +26,8 @@ pub(super) struct ServiceChannels {
     pub(super) kind_events: Queue<(KindId, KindEvent)>,
     /// From the policy watch to the event loop.
     pub(super) plans: Queue<Arc<WatchPlan>>,
-    /// From the event loop to the policy watch: kinds to list again.
-    pub(super) relists: Queue<KindId>,
+    /// From the event loop to the policy watch.
+    pub(super) kind_requests: Queue<KindRequest>,
     /// From the event loop to the parent writer.
     pub(super) writes: Queue<ParentWrite>,
     /// From the parent writer to the event loop.
@@ -56,7 +56,7 @@ impl ServiceChannels {
         ServiceChannels {
             kind_events: mpsc::unbounded_channel(),
             plans: mpsc::unbounded_channel(),
-            relists: mpsc::unbounded_channel(),
+            kind_requests: mpsc::unbounded_channel(),
             writes: mpsc::unbounded_channel(),
             settled: mpsc::unbounded_channel(),
             live_reads: mpsc::unbounded_channel(),

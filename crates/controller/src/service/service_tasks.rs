@@ -23,6 +23,7 @@ use crate::event_loop::{EventLoop, LoopChannels, TreeSender};
 use crate::event_recorder::EventRecorder;
 use crate::failure_reporter::FailureReporter;
 use crate::history::HistoryWriter;
+use crate::kind_tasks::KindRequest;
 use crate::lease::LeaseCandidate;
 use crate::live_reader::LiveReader;
 use crate::metrics::Metrics;
@@ -49,7 +50,7 @@ pub(super) struct ServiceTasks {
     event_loop: EventLoop,
     rules: RuleThreads,
     policies: PolicyTask,
-    relists: UnboundedReceiver<aggregator::KindId>,
+    kind_requests: UnboundedReceiver<KindRequest>,
     writer: ParentWriter,
     writes: UnboundedReceiver<ParentWrite>,
     settled: UnboundedSender<SettledWrite>,
@@ -113,7 +114,7 @@ impl ServiceTasks {
             writes: channels.writes.0,
             leadership: shared.leadership.clone(),
             settled: channels.settled.1,
-            relists: channels.relists.0,
+            kind_requests: channels.kind_requests.0,
             live_reads: channels.live_reads.0,
             snapshot: channels.snapshot.0,
             trees,
@@ -125,7 +126,7 @@ impl ServiceTasks {
             event_loop: wire_event_loop(&shared, &args, loop_channels),
             rules: RuleThreads::new(shared.reflector.clone(), shared.judged.clone()),
             policies,
-            relists: channels.relists.1,
+            kind_requests: channels.kind_requests.1,
             writer: wire_writer(&shared),
             writes: channels.writes.1,
             settled: channels.settled.0,
@@ -163,7 +164,7 @@ impl ServiceTasks {
             Ok(())
         });
         tasks.spawn("rules", self.rules.run(stop()));
-        tasks.spawn("policy watch", self.policies.run(self.relists, stop()));
+        tasks.spawn("policy watch", self.policies.run(self.kind_requests, stop()));
         let writing = without_error(self.writer.run(self.writes, self.settled));
         tasks.spawn("parent writer", then_cancel(writing, written.clone()));
         if let Some(candidate) = candidate {

@@ -266,19 +266,19 @@ impl ServiceUnderTest {
         self.swaps.observe_event(kind, event, now);
     }
 
-    /// Hears of the state of a kind; returns it if the news says anything of it.
+    /// Hears of the state of a kind, and returns it.
     pub(crate) fn observe_kind_state(
         &mut self,
         world: &SimWorld,
         kind: KindId,
         event: &KindEvent,
-    ) -> Option<KindState> {
+    ) -> KindState {
         let now = world.timeline.current_time();
-        let state = self.health.observe_event(kind, event, now)?;
+        let state = self.health.observe_event(kind, event, now);
         if self.core.engine.kind_state(kind) != state {
             world.timeline.log_kind_event(kind.index(), format_args!("{state:?}"));
         }
         self.core.engine.set_kind_state(now, kind, state);
-        Some(state)
+        state
     }
 }

@@ -21,4 +21,6 @@ pub(crate) enum PolicyEvent {
     Redecide,
     /// A kind is followed under the plan that holds.
     Follow(usize),
+    /// The loop is known to judge by its last plan: kinds that are not followed any more are forgotten.
+    Forget,
 }

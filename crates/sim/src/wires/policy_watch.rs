@@ -1,7 +1,7 @@
 //! The service's list and watch of policies, over a faulty wire: what it plans by them, and the plans on their way to the
 //! loop.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use readiness::saturating_millis;
 use rollcall_core::KindEvent;
@@ -11,10 +11,12 @@ use super::sim_stage::SimStage;
 use crate::scenario::{Dice, PolicyDef, Sabotage};
 use crate::service::{PolicyFollower, PolicyPlan, REFUSED_FOR_LONG};
 use crate::timeline::PolicyEvent;
-use crate::world::StoredPolicy;
+use crate::world::{SimWorld, StoredPolicy};
 
 /// Part of the randomness that belongs to the way of policies to the service.
 const POLICY_DICE: u64 = 6;
+/// Part of it by which kinds that are not followed any more are forgotten.
+const FORGET_DICE: u64 = 10;
 
 /// The list or watch of policies.
 #[derive(Default)]
@@ -30,6 +32,7 @@ enum PolicyWire {
 /// The service's watch of policies in one history.
 pub(crate) struct PolicyWatch {
     dice: Dice,
+    forget_dice: Dice,
     sabotage: Option<Sabotage>,
     /// Policies change in this history.
     pub(crate) is_changing: bool,
@@ -39,18 +42,25 @@ pub(crate) struct PolicyWatch {
     resume_from: Option<usize>,
     /// Plans on their way to the loop.
     plans: VecDeque<PolicyPlan>,
+    /// Kinds of the plan by which the loop judges.
+    kinds_in_force: BTreeSet<usize>,
+    /// Kinds that are not followed any more, and not forgotten yet.
+    left: BTreeSet<usize>,
 }
 
 impl PolicyWatch {
     pub(crate) fn new(seed: u64, sabotage: Option<Sabotage>, is_changing: bool) -> PolicyWatch {
         PolicyWatch {
             dice: Dice::new(seed, POLICY_DICE),
+            forget_dice: Dice::new(seed, FORGET_DICE),
             sabotage,
             is_changing,
             follower: PolicyFollower::default(),
             wire: PolicyWire::Down,
             resume_from: None,
             plans: VecDeque::new(),
+            kinds_in_force: BTreeSet::new(),
+            left: BTreeSet::new(),
         }
     }
 
@@ -60,6 +70,8 @@ impl PolicyWatch {
         self.wire = PolicyWire::Down;
         self.resume_from = None;
         self.plans.clear();
+        self.kinds_in_force.clear();
+        self.left.clear();
     }
 
     /// Starts the service's part, which knows no policy before they are listed.
@@ -68,9 +80,13 @@ impl PolicyWatch {
         stage.world.timeline.schedule_policy_event(after, PolicyEvent::List);
     }
 
-    /// Takes the next plan on its way to the loop.
-    pub(crate) fn take_plan(&mut self) -> Option<PolicyPlan> {
-        self.plans.pop_front()
+    /// Takes the next plan on its way to the loop, which judges by it from now on.
+    pub(crate) fn take_plan(&mut self, world: &mut SimWorld) -> Option<PolicyPlan> {
+        let plan = self.plans.pop_front()?;
+        self.kinds_in_force = plan.interests.keys().copied().collect();
+        let after = self.forget_dice.between(0, 50);
+        world.timeline.schedule_policy_event(after, PolicyEvent::Forget);
+        Some(plan)
     }
 
     /// Returns the specs by which answers may be right now: those of the loop's plan, and those of plans on their way to
@@ -90,6 +106,7 @@ impl PolicyWatch {
             PolicyEvent::WriteStatus(accepted) => self.keep_accepted(stage, *accepted),
             PolicyEvent::Redecide => self.replan(stage, wires),
             PolicyEvent::Follow(kind) => self.follow_planned_kind(stage, wires, kind),
+            PolicyEvent::Forget => self.forget_left(stage),
         }
     }
 
@@ -239,7 +256,7 @@ impl PolicyWatch {
                 continue;
             }
             if new.is_none() {
-                forget_kind(stage, wires, kind);
+                self.leave_kind(stage, wires, kind);
                 continue;
             }
             let changed = plan.changed_rules(&before, kind);
@@ -247,6 +264,7 @@ impl PolicyWatch {
                 stage.service.push_kind_event(&mut stage.world, kind, KindEvent::RuleChanged(changed));
             }
             wires.stop_kind(stage, kind);
+            self.left.remove(&kind);
             stage.service.push_kind_event(&mut stage.world, kind, KindEvent::Starting);
             let after = self.dice.between(1, 60);
             stage.world.timeline.schedule_policy_event(after, PolicyEvent::Follow(kind));
@@ -260,11 +278,19 @@ impl PolicyWatch {
         stage.feed.set_interest(kind, interest);
         wires.open_kind(stage, kind);
     }
-}
 
-fn forget_kind(stage: &mut SimStage, wires: &mut KindWires, kind: usize) {
-    stage.world.timeline.log_kind_event(kind, "is not followed any more");
-    wires.stop_kind(stage, kind);
-    stage.feed.forget_kind(kind);
-    stage.service.push_kind_event(&mut stage.world, kind, KindEvent::Stopped);
+    fn leave_kind(&mut self, stage: &mut SimStage, wires: &mut KindWires, kind: usize) {
+        stage.world.timeline.log_kind_event(kind, "is not followed any more");
+        wires.stop_kind(stage, kind);
+        self.left.insert(kind);
+        stage.service.push_kind_event(&mut stage.world, kind, KindEvent::Stopped);
+    }
+
+    fn forget_left(&mut self, stage: &mut SimStage) {
+        for kind in self.left.extract_if(.., |kind| !self.kinds_in_force.contains(kind)) {
+            stage.world.timeline.log_kind_event(kind, "is forgotten");
+            stage.feed.forget_kind(kind);
+            stage.service.wake_loop(&mut stage.world);
+        }
+    }
 }

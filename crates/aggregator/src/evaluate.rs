@@ -80,6 +80,7 @@ pub(crate) fn evaluate_parent(
     PolicyGate { gate, listed_at }: PolicyGate,
     now: Time,
 ) -> EvaluationResult {
+    use HandledEvidence::{Failed, GivenUp, NotYet};
     let final_answer = |answer| EvaluationResult { answer, recheck_at: None };
     if observed.stage.says_true() {
         observed.phase.unready_since = now;
@@ -99,17 +100,11 @@ pub(crate) fn evaluate_parent(
         let answer = build_answer(ParentReason::TemplateFailed, &stand.all);
         return apply_deadline(&observed.phase, limits, now, &stand.all, answer, None);
     }
-    if matches!(observed.evidence, HandledEvidence::Failed | HandledEvidence::GivenUp) {
-        let limits = TimeLimits::new(policy, &observed.view);
-        return answer_failed(observed, limits, now, &stand.all);
-    }
-    if let Err(again) = check_handled(observed, children, policy, listed_at, now) {
-        let limits = TimeLimits::new(policy, &observed.view);
-        let limits = if again.is_some() { limits.of_silent(observed, policy, listed_at) } else { limits };
-        return answer_pending(&observed.phase, limits, now, &stand.all, again);
-    }
-    if observed.phase.progress.handle() && observed.evidence == HandledEvidence::Handled {
-        observed.phase.handled_at = now;
+    let is_void = matches!(observed.evidence, NotYet | Failed | GivenUp);
+    if (is_void || !observed.phase.progress.is_handled())
+        && let Some(answer) = await_operator(observed, children, policy, (gate, listed_at), now, &stand.all)
+    {
+        return answer;
     }
     evaluate_children(observed, children, policy, gate, now, &stand)
 }
@@ -124,6 +119,37 @@ fn answer_deletion(stuck_at: Option<Time>, now: Time, tally: &LevelTally) -> Eva
     EvaluationResult { answer: build_answer(ParentReason::Terminating, tally), recheck_at: stuck_at }
 }
 
+/// Returns the answer while the operator has not handled this generation, or has failed to; `None` once it has, as far as is
+/// known, and where nobody can see what it does.
+#[cold]
+fn await_operator(
+    observed: &mut ObservedParent,
+    children: &ChildCounts,
+    policy: &EnginePolicy,
+    (gate, listed_at): (ListGate, Time),
+    now: Time,
+    all: &LevelTally,
+) -> Option<EvaluationResult> {
+    if matches!(observed.evidence, HandledEvidence::Failed | HandledEvidence::GivenUp) {
+        let limits = TimeLimits::new(policy, &observed.view);
+        return Some(answer_failed(observed, limits, now, all));
+    }
+    // Silence proves nothing to the blind.
+    let is_silence = matches!(observed.evidence, HandledEvidence::Silent | HandledEvidence::Masked);
+    if is_silence && matches!(gate, ListGate::Blind(_)) {
+        return None;
+    }
+    if let Err(again) = check_handled(observed, children, policy, listed_at, now) {
+        let limits = TimeLimits::new(policy, &observed.view);
+        let limits = if again.is_some() { limits.of_silent(observed, policy, listed_at) } else { limits };
+        return Some(answer_pending(&observed.phase, limits, now, all, again));
+    }
+    if observed.phase.progress.handle() && observed.evidence == HandledEvidence::Handled {
+        observed.phase.handled_at = now;
+    }
+    None
+}
+
 /// Returns `Ok` if the operator has handled this generation; otherwise the time of the next evaluation if nothing
 /// changes. Nobody has seen what moved before everything was listed.
 fn check_handled(
@@ -135,7 +161,6 @@ fn check_handled(
 ) -> Result<(), Option<Time>> {
     let moved = || observed.has_moved_since_generation(children, policy);
     match observed.evidence {
-        evidence if observed.phase.progress.is_handled() && evidence != HandledEvidence::NotYet => Ok(()),
         HandledEvidence::Handled => Ok(()),
         HandledEvidence::Unproven if !observed.phase.awaits_proof || moved() => Ok(()),
         HandledEvidence::NotYet

@@ -89,7 +89,9 @@ impl PolicyTable {
             gate = ListGate::RuleChanged;
         }
         let held = &mut self.slots.get_mut(id.index())?.gate;
-        if held.gate.awaits_list() && !gate.awaits_list() {
+        // Nothing but a complete list ends a blindness.
+        let is_listed = !gate.awaits_list() && (held.gate.awaits_list() || gate == ListGate::Open);
+        if is_listed && held.gate != gate {
             held.listed_at = now;
         }
         held.gate = gate;

@@ -104,10 +104,7 @@ impl EvaluationScheduler {
     /// Records that the answers about `parent` are on their way to it.
     pub(super) fn record_sent(&mut self, parent: ObjectId) {
         self.graph.for_each_evaluation_of(parent, |evaluation| {
-            let may_say = self.policies.may_say(evaluation);
-            if let Some(observed) = evaluation.observed.as_mut().filter(|_| may_say) {
-                observed.record_sent();
-            }
+            evaluation.observed.as_mut().into_iter().for_each(ObservedParent::record_sent);
         });
     }
 

@@ -160,6 +160,8 @@ fn implies_handled(reason: ParentReason) -> bool {
             | ParentReason::DeadlineExceeded
             | ParentReason::TemplateFailed
             | ParentReason::RuleChanged
+            | ParentReason::KindNotVisible
+            | ParentReason::WatchStale
             | ParentReason::Terminating
             | ParentReason::DeletionStuck
     )

@@ -1,6 +1,6 @@
 //! Answers about kinds that cannot be observed.
 
-use aggregator::{EnginePolicy, KindId, KindState};
+use aggregator::{EnginePolicy, HandledEvidence, KindId, KindState};
 use readiness::Level::{Failed, Progressing, Ready, Suspended};
 
 use crate::answers::well;
@@ -130,9 +130,27 @@ fn a_new_generation_begins_under_blindness_as_well() {
     w.kind(EXTRAS, KindState::Stale);
     w.run(1_000);
     let before = w.told("db").len();
-    w.respecify("db", aggregator::HandledEvidence::Handled);
+    w.respecify("db", HandledEvidence::Handled);
     w.run(10_000);
     assert_eq!(w.words("db")[before..], ["ChildrenPending", "WatchStale"]);
+}
+
+#[test]
+fn an_operator_is_silent_from_the_list_on_that_ends_the_blindness() {
+    let mut w = EngineHarness::with(policy());
+    w.parent_so("db", |db| db.evidence = HandledEvidence::Silent);
+    w.child("web", "db", Ready);
+    w.run(60_000);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+    w.kind(CHILDREN, KindState::Forbidden);
+    w.respecify("db", HandledEvidence::Silent);
+    w.run(60_000);
+    assert_ne!(w.says("db"), "AllChildrenReady");
+    w.kind(CHILDREN, KindState::Synced);
+    w.run(4_900);
+    assert_eq!(w.says("db"), "ChildrenPending", "nobody saw what it did until now");
+    w.run(1_000);
+    assert_eq!(w.says("db"), "AllChildrenReady");
 }
 
 #[test]
@@ -297,7 +315,7 @@ fn a_parent_that_has_to_wait_for_what_is_below_it_makes_nothing_ready_above() {
         [("mid", MIDS, "top", POLICY, over_low), ("low", EXTRAS, "mid", over_low, over_leaves)]
     {
         w.create(name, kind, Progressing, |object| {
-            let evidence = aggregator::HandledEvidence::Handled;
+            let evidence = HandledEvidence::Handled;
             object.parent = Some(ParentState { policies: vec![policy], evidence, ..ParentState::default() });
             object.owners = vec![(by, 0, of.to_owned())];
         });

@@ -52,14 +52,19 @@ impl ChildCounts {
         self.groups.iter().find(|(g, _)| *g == group).map(|(_, tally)| tally)
     }
 
+    #[inline]
     fn group_tally_mut(&mut self, group: u8) -> &mut LevelTally {
-        let at = self.groups.iter().position(|(g, _)| *g == group).unwrap_or_else(|| {
-            // Almost always one or two, kept as long as the parent exists: no spare capacity for four.
-            let more = std::iter::once((group, LevelTally::default()));
-            self.groups = self.groups.iter().copied().chain(more).collect();
-            self.groups.len() - 1
-        });
+        let at = self.groups.iter().position(|(g, _)| *g == group).unwrap_or_else(|| self.add_group(group));
         &mut self.groups[at].1
+    }
+
+    /// Adds a group without children; returns its place.
+    #[cold]
+    fn add_group(&mut self, group: u8) -> usize {
+        // Almost always one or two, kept as long as the parent exists: no spare capacity for four.
+        let more = std::iter::once((group, LevelTally::default()));
+        self.groups = self.groups.iter().copied().chain(more).collect();
+        self.groups.len() - 1
     }
 
     /// Adds a child.

@@ -64,10 +64,11 @@ impl Default for GraphNode {
 
 impl GraphNode {
     /// Sets the weights of its verdicts, by rule index; an object that is not observed has none.
+    #[inline]
     pub(crate) fn set_weights(&mut self, weights: &[ChildWeight]) {
         let (first, further) = split_weights(weights);
         self.weight = first;
-        if *self.further_weights != *further {
+        if !(further.is_empty() && self.further_weights.is_empty()) {
             self.further_weights = further.to_vec().into();
         }
     }
@@ -92,9 +93,12 @@ fn split_weights(weights: &[ChildWeight]) -> (ChildWeight, &[ChildWeight]) {
 }
 
 /// Returns one of the weights of an object: the first, or one of the further ones.
-pub(super) fn weight_by(first: ChildWeight, further: &[ChildWeight], rule_index: u16) -> ChildWeight {
-    let further = usize::from(rule_index).checked_sub(1).and_then(|at| further.get(at));
-    further.copied().unwrap_or(first)
+#[inline]
+pub(super) fn weight_by(first: ChildWeight, further: &ThinList<ChildWeight>, rule_index: u16) -> ChildWeight {
+    if further.is_empty() {
+        return first;
+    }
+    usize::from(rule_index).checked_sub(1).and_then(|at| further.get(at)).copied().unwrap_or(first)
 }
 
 /// Part of a parent in the resync.

@@ -13,7 +13,6 @@ mod release_check;
 mod rights;
 mod rights_text;
 mod script_libraries;
-mod staged;
 mod status;
 mod watched_kinds;
 

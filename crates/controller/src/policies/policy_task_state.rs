@@ -11,6 +11,7 @@ use policy::{
     PresentPolicy, Released, read_policy,
 };
 use readiness::Time;
+use rollcall_core::StagedList;
 use tokio::sync::watch;
 use tracing::{info, warn};
 use watcher::plan::LabelMatcher;
@@ -22,7 +23,6 @@ use super::departures::Departures;
 use super::inventory_client::InventoryResult;
 use super::rights::RightsReviewer;
 use super::script_libraries::ScriptLibraries;
-use super::staged::StagedList;
 use crate::failure_reporter::FailureReporter;
 
 /// Time after which the Trues of a policy that is refused, and was never accepted, are taken back.

@@ -8,6 +8,7 @@ use futures::stream::{BoxStream, SelectAll};
 use policy::{
     ConfigMapName, GroupRule, LibraryRules, LibraryState, PolicyInUse, UnreadLibraries, compile_library_rule,
 };
+use rollcall_core::StagedList;
 use rules::CompiledRule;
 use rules::lua::ScriptLibrary;
 use serde::Deserialize;
@@ -15,7 +16,6 @@ use timer::Seed;
 use tracing::{info, warn};
 use watcher::{ApiFailureCause, ApiKind, FollowEvent, FollowFailure, FollowOptions, ParentObject, follow};
 
-use super::staged::StagedList;
 use crate::failure_reporter::FailureReporter;
 
 /// Script libraries of all policies in use.

@@ -19,6 +19,8 @@ const NAME_SUFFIX_LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 /// The simulated cluster.
 pub(super) struct JobCluster {
     dice: Dice,
+    /// Dice of the relists of records.
+    pub(super) relist_dice: Dice,
     strict: bool,
     pub(super) sabotage: Option<Sabotage>,
     pub(super) now: i64,
@@ -58,6 +60,7 @@ impl JobCluster {
     pub(super) fn new(seed: u64, sabotage: Option<Sabotage>) -> JobCluster {
         let mut world = JobCluster {
             dice: Dice::new(seed, 3),
+            relist_dice: Dice::new(seed, 11),
             strict: seed % 2 == 1,
             sabotage,
             now: HISTORY_START_MS,

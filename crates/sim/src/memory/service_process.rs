@@ -34,6 +34,8 @@ pub(super) struct ServiceProcess {
     /// Position of each watch among the lines of its kind; `None` if the kind must be listed.
     watch_positions: BTreeMap<u32, Option<usize>>,
     records_read: bool,
+    /// A relist of the records broke off: another one is due.
+    record_list_broken: bool,
     in_flight: Vec<(String, RecordOperation)>,
     /// Records about which something was done whose answer was lost: the watch will tell of it.
     unread_records: Vec<String>,
@@ -115,6 +117,7 @@ impl ServiceProcess {
             after_deletion: after,
             watch_positions: BTreeMap::from([(JOB_KIND.0, None), (PARENT_KIND.0, None)]),
             records_read: false,
+            record_list_broken: false,
             in_flight: Vec::new(),
             unread_records: Vec::new(),
             event_lists_due: VecDeque::new(),
@@ -193,6 +196,9 @@ impl ServiceProcess {
             return self.mark_synced(world, RECORD_KIND);
         }
         self.observe_unread_records(world);
+        if self.record_list_broken || world.relist_dice.chance(6) {
+            self.relist_records(world);
+        }
         self.in_flight.extend(self.keeper.take_operations(&self.core.reflector));
         let at = world.below(self.in_flight.len());
         if self.in_flight.is_empty() || world.chance(30) {
@@ -211,6 +217,21 @@ impl ServiceProcess {
             self.unread_records.push(name.clone());
         }
         self.keeper.settle_operation(&self.core.reflector, &name, &done);
+    }
+
+    /// Lists the records again, as after a watch that lost its place; the list may break off.
+    fn relist_records(&mut self, world: &mut JobCluster) {
+        self.record_list_broken = world.relist_dice.chance(40);
+        let total = world.records.len();
+        let brought = if self.record_list_broken { world.relist_dice.below(total) } else { total };
+        world.log_event(format_args!("{brought} of {total} records are listed again"));
+        self.keeper.begin_list();
+        for record in world.records.values().take(brought) {
+            self.keeper.observe_record(&self.core.reflector, record);
+        }
+        if !self.record_list_broken {
+            self.keeper.finish_list();
+        }
     }
 
     /// The watch of records tells what became of errands whose answers were lost.

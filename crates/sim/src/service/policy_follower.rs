@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use aggregator::{Acceptance, PolicyId};
 use readiness::saturating_millis;
+use rollcall_core::StagedList;
 
 use super::policy_plan::PolicyPlan;
 use crate::scenario::{ChildRuleDef, PolicyDef, Sabotage, Scenario};
@@ -22,10 +23,8 @@ struct PolicyInForce {
 /// What one life of the process knows of policies.
 #[derive(Default)]
 pub(crate) struct PolicyFollower {
-    /// Policies by number; `None` before they were listed.
-    items: Option<BTreeMap<usize, StoredPolicy>>,
-    /// Policies of the list that is being read.
-    staged: BTreeMap<usize, StoredPolicy>,
+    /// Policies by number.
+    items: StagedList<usize, StoredPolicy>,
     /// Policies that are said to be gone, until the server confirms it.
     departing: BTreeMap<usize, StoredPolicy>,
     /// Number, UID, and generation and spec that were last accepted.
@@ -48,6 +47,11 @@ fn same_but_for_rules(old: &PolicyDef, new: &PolicyDef) -> bool {
     without(old) == without(new)
 }
 
+/// Returns `true` if a policy has another spec than it had, or is another one.
+fn is_renewed(old: &StoredPolicy, new: &StoredPolicy) -> bool {
+    (old.uid, old.generation) != (new.uid, new.generation)
+}
+
 /// Returns what stands for a policy that was never accepted: nothing is judged by it.
 fn refused_stub(policy: &StoredPolicy, since: i64, now: i64) -> PolicyDef {
     let is_long = since + saturating_millis(REFUSED_FOR_LONG) <= now;
@@ -66,44 +70,42 @@ impl PolicyInForce {
 
 impl PolicyFollower {
     pub(crate) fn begin_list(&mut self) {
-        self.staged.clear();
+        self.items.begin_list();
     }
 
     pub(crate) fn stage_policy(&mut self, policy: StoredPolicy) {
-        self.staged.insert(policy.number, policy);
+        self.items.stage_item(policy.number, policy);
     }
 
     /// Swaps a complete list in; returns the policies that are to be asked for.
     pub(crate) fn finish_list(&mut self) -> Vec<StoredPolicy> {
-        let staged = std::mem::take(&mut self.staged);
-        self.departing.retain(|number, _| !staged.contains_key(number));
-        let before = self.items.replace(staged).unwrap_or_default();
-        let items = self.items.get_or_insert_default();
-        let gone: Vec<_> =
-            before.into_values().filter(|policy| !items.contains_key(&policy.number)).collect();
+        let gone: Vec<_> = self.items.finish_list().into_values().collect();
+        let listed = self.items.items();
+        self.departing.retain(|number, _| listed.is_none_or(|listed| !listed.contains_key(number)));
         self.departing.extend(gone.iter().map(|policy| (policy.number, policy.clone())));
         gone
     }
 
     /// Takes in a half list as if it were complete: a sabotage.
     pub(crate) fn finish_half_list(&mut self) {
-        self.items = Some(self.staged.clone());
+        self.items.finish_list();
+        let half = self.items.items().cloned().unwrap_or_default();
+        self.items.begin_list();
+        for (number, policy) in half {
+            self.items.stage_item(number, policy);
+        }
     }
 
     /// Applies a change; returns whether a new plan is due, and the policy that is to be asked for.
     pub(crate) fn apply_change(&mut self, change: PolicyChange) -> (bool, Option<StoredPolicy>) {
-        let items = self.items.get_or_insert_default();
         match change {
             PolicyChange::Applied(policy) => {
                 self.departing.remove(&policy.number);
-                let renewed =
-                    |old: &StoredPolicy| (old.uid, old.generation) != (policy.uid, policy.generation);
-                let is_due = items.get(&policy.number).is_none_or(renewed);
-                items.insert(policy.number, policy);
-                (is_due, None)
+                let before = self.items.apply_item(policy.number, policy.clone());
+                (before.is_none_or(|old| is_renewed(&old, &policy)), None)
             }
             PolicyChange::Deleted(policy) => {
-                items.remove(&policy.number);
+                self.items.remove_item(&policy.number);
                 self.departing.insert(policy.number, policy.clone());
                 (false, Some(policy))
             }
@@ -118,7 +120,7 @@ impl PolicyFollower {
         self.departing.remove(&asked.number);
         match live.filter(|live| live.uid == asked.uid) {
             Some(live) => {
-                self.items.get_or_insert_default().insert(live.number, live.clone());
+                self.items.apply_item(live.number, live.clone());
                 false
             }
             None => true,
@@ -133,7 +135,7 @@ impl PolicyFollower {
         scenario: &Scenario,
         sabotage: Option<Sabotage>,
     ) -> Option<(PolicyPlan, Vec<StoredPolicy>)> {
-        let items = self.items.as_ref()?;
+        let items = self.items.items()?;
         let found: Vec<_> = items.values().chain(self.departing.values()).cloned().collect();
         let (mut policies, mut newly_accepted) = (BTreeMap::new(), Vec::new());
         let mut in_force = std::mem::take(&mut self.in_force);

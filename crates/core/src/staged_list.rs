@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 ///
 /// **Invariant:** nothing can be read of it that a complete list has not brought, or a watch after one.
 #[derive(Debug)]
-pub(super) struct StagedList<K, V> {
+pub struct StagedList<K, V> {
     complete: Option<BTreeMap<K, V>>,
     staged: Option<BTreeMap<K, V>>,
 }
@@ -20,22 +20,22 @@ impl<K, V> Default for StagedList<K, V> {
 
 impl<K: Ord + Clone, V: Clone> StagedList<K, V> {
     /// A list that is complete from the start and is not watched.
-    pub(super) fn of_complete(items: impl IntoIterator<Item = (K, V)>) -> Self {
+    pub fn of_complete(items: impl IntoIterator<Item = (K, V)>) -> Self {
         StagedList { complete: Some(items.into_iter().collect()), staged: None }
     }
 
     /// A list begins; what another one that broke off has brought counts for nothing.
-    pub(super) fn begin_list(&mut self) {
+    pub fn begin_list(&mut self) {
         self.staged = Some(BTreeMap::new());
     }
 
     /// An item of the list under way.
-    pub(super) fn stage_item(&mut self, key: K, value: V) {
+    pub fn stage_item(&mut self, key: K, value: V) {
         self.staged.get_or_insert_default().insert(key, value);
     }
 
     /// The list is complete. Items that were known and are not in it any more.
-    pub(super) fn finish_list(&mut self) -> BTreeMap<K, V> {
+    pub fn finish_list(&mut self) -> BTreeMap<K, V> {
         let listed = self.staged.take().unwrap_or_default();
         let mut before = self.complete.take().unwrap_or_default();
         before.retain(|key, _| !listed.contains_key(key));
@@ -45,7 +45,7 @@ impl<K: Ord + Clone, V: Clone> StagedList<K, V> {
 
     /// The watch has seen an item created or changed; what it was before. Nothing is known of it before the first list
     /// is complete.
-    pub(super) fn apply_item(&mut self, key: K, value: V) -> Option<V> {
+    pub fn apply_item(&mut self, key: K, value: V) -> Option<V> {
         if let Some(staged) = &mut self.staged {
             staged.insert(key.clone(), value.clone());
         }
@@ -53,7 +53,7 @@ impl<K: Ord + Clone, V: Clone> StagedList<K, V> {
     }
 
     /// The watch has seen an item deleted; what it was.
-    pub(super) fn remove_item(&mut self, key: &K) -> Option<V> {
+    pub fn remove_item(&mut self, key: &K) -> Option<V> {
         if let Some(staged) = &mut self.staged {
             staged.remove(key);
         }
@@ -61,7 +61,7 @@ impl<K: Ord + Clone, V: Clone> StagedList<K, V> {
     }
 
     /// All items; `None` before the first list is complete.
-    pub(super) fn items(&self) -> Option<&BTreeMap<K, V>> {
+    pub fn items(&self) -> Option<&BTreeMap<K, V>> {
         self.complete.as_ref()
     }
 }

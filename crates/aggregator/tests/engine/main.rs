@@ -8,6 +8,7 @@
 
 mod answers;
 mod ask;
+mod behind;
 mod beside;
 mod blindness;
 mod conditions;

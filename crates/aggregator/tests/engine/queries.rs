@@ -7,7 +7,7 @@ use aggregator::{
     PolicyId, Quorum,
 };
 use readiness::Level::{Failed, Progressing, Ready, Unknown};
-use readiness::rollup::{ChildWeight, ParentReason};
+use readiness::rollup::ChildWeight;
 
 use crate::answers::well;
 use crate::ask::HarnessQueries as _;
@@ -312,42 +312,6 @@ fn the_text_about_a_child_or_a_parent_may_change_by_itself() {
 }
 
 #[test]
-fn nothing_turns_true_while_changes_are_known_that_were_not_observed() {
-    let mut w = well();
-    w.turn("web", Failed);
-    w.run(20_000);
-    w.engine.set_behind(true);
-    w.turn("web", Ready);
-    let due = w.now;
-    let mut drafts = Vec::new();
-    for _ in 0..3 {
-        w.now = w.now + Duration::from_secs(2);
-        w.engine.poll(w.now, &mut drafts);
-        assert_eq!(w.reason("db").map(ParentReason::as_str), Some("ChildrenFailed"));
-        assert!(w.engine.next_deadline().is_some_and(|at| at <= w.now), "it is tried again at once");
-    }
-    w.engine.set_behind(false);
-    w.run(20_000);
-    assert!(w.now > due);
-    assert_eq!(w.says("db"), "AllChildrenReady");
-}
-
-#[test]
-fn what_cannot_turn_true_is_said_although_changes_are_known_that_were_not_observed() {
-    let mut w = well();
-    w.engine.set_behind(true);
-    w.turn("web", Failed);
-    w.run(1_000);
-    assert_eq!(w.says("db"), "ChildrenFailed");
-    w.turn("web", Progressing);
-    w.run(1_000);
-    assert_eq!(w.says("db"), "ChildrenProgressing");
-    w.respecify("db", HandledEvidence::NotYet);
-    w.run(1_000);
-    assert_eq!(w.says("db"), "ChildrenPending");
-}
-
-#[test]
 fn a_draft_is_none_any_more_once_its_answer_is_in_doubt() {
     let mut w = well();
     let db = w.id("db");
@@ -363,21 +327,6 @@ fn a_draft_is_none_any_more_once_its_answer_is_in_doubt() {
     let next = w.engine.next_deadline();
     assert!(!w.engine.confirm_draft(w.id("web"), w.now), "no parent");
     assert_eq!(w.engine.next_deadline(), next);
-}
-
-#[test]
-fn a_first_word_and_a_last_one_are_said_although_changes_are_known_that_were_not_observed() {
-    let mut w = well();
-    w.turn("web", Failed);
-    w.run(20_000);
-    w.engine.set_behind(true);
-    w.parent("new");
-    w.child("of-new", "new", Ready);
-    w.turn("web", Ready);
-    w.change_parent("db", |p| p.deleting = true);
-    w.run(3);
-    let wanted: Vec<_> = w.server.flights.iter().map(|flight| flight.wanted[&POLICY].reason).collect();
-    assert_eq!(wanted, [ParentReason::Terminating, ParentReason::ChildrenPending]);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Others write conditions too: their words stay theirs.
 
+use std::ops::Range;
+
 use acceptance::TEST_TIMEOUT;
 use acceptance::caller::{ApiCaller, code_of};
 use acceptance::crd::CrdBuilder;
@@ -15,12 +17,13 @@ use anyhow::{Context, Result, bail};
 use http::Method;
 use serde_json::{Value, json};
 
-/// A neighbour that counts in its own entry, `rounds` times, through the same list that Rollcall writes; each
+/// A neighbour that counts in its own entry, in these rounds, through the same list that Rollcall writes; each
 /// round it must find its last word where it left it.
-async fn count_beside(admin: &ApiCaller, parent: &ObjectAddress, rounds: u32) -> Result<()> {
-    let mut last: Option<String> = None;
-    for round in 0..rounds {
-        let word = format!("round {round}");
+async fn count_beside(admin: &ApiCaller, parent: &ObjectAddress, rounds: Range<u32>) -> Result<()> {
+    let word_of = |round: u32| format!("round {round}");
+    let mut last = rounds.start.checked_sub(1).map(word_of);
+    for round in rounds {
+        let word = word_of(round);
         loop {
             let now = admin.get(parent).await?.context("the parent is gone")?;
             let mut list = now["status"]["conditions"].as_array().cloned().unwrap_or_default();
@@ -61,33 +64,43 @@ async fn survives(word: &str, crd: CrdBuilder) -> Result<()> {
     tenant.create(owned_by(&db, tenant.custom("Shard", "one"))).await?;
     tenant.until("Database/db", has("Ready", true)).await?;
 
+    // A thousand rounds, and as many more as it takes until enough writes came between them.
+    let (mut rounds, mut flips, mut written) = (0_u32, 0_u32, 0.0);
+    while rounds < 1_000 || (written < 20.0 && rounds < 10_000) {
+        flips += flip_beside(&tenant, rounds..rounds + 500).await?;
+        rounds += 500;
+        written = rollcall.metric("rollcall_writes_total", &["outcome=\"written\""]).await?;
+    }
+    eprintln!("{flips} flips, {written} writes beside {rounds} of the neighbour's");
+    assert!(written >= 20.0, "only {written} writes interleaved");
+    let done = json!({ "type": "Ready", "status": "True", "observedGeneration": 1 });
+    tenant.change_status("Shard/one", json!({ "conditions": [done] })).await?;
+    let last = format!("round {}", rounds - 1);
+    let both = StateExpectation::new("Neighbour at its last word", move |db| {
+        condition(db, "Neighbour").is_some_and(|entry| entry["message"] == last.as_str())
+    });
+    tenant.until("Database/db", says("Ready", "True").and(both)).await?;
+    Ok(())
+}
+
+/// Turns the child of `db` while the neighbour counts; returns how often.
+async fn flip_beside(tenant: &TestTenant, rounds: Range<u32>) -> Result<u32> {
     let parent = tenant.address("Database/db")?;
-    let counting = count_beside(&tenant.admin, &parent, 1000);
-    let mut counting = std::pin::pin!(counting);
+    let mut counting = std::pin::pin!(count_beside(&tenant.admin, &parent, rounds));
     let mut flips = 0_u32;
     loop {
         let status = if flips.is_multiple_of(2) { "True" } else { "False" };
         let entry = json!({ "type": "Ready", "status": status, "observedGeneration": 1 });
         let flip = tenant.change_status("Shard/one", json!({ "conditions": [entry] }));
         tokio::select! {
-            counted = &mut counting => { counted?; break }
+            counted = &mut counting => return counted.map(|()| flips),
             flipped = flip => { flipped?; flips += 1 }
         }
         tokio::select! {
-            counted = &mut counting => { counted?; break }
+            counted = &mut counting => return counted.map(|()| flips),
             () = tokio::time::sleep(std::time::Duration::from_millis(30)) => {}
         }
     }
-    let done = json!({ "type": "Ready", "status": "True", "observedGeneration": 1 });
-    tenant.change_status("Shard/one", json!({ "conditions": [done] })).await?;
-    let both = StateExpectation::new("Neighbour at its last word", |db| {
-        condition(db, "Neighbour").is_some_and(|entry| entry["message"] == "round 999")
-    });
-    tenant.until("Database/db", says("Ready", "True").and(both)).await?;
-    let written = rollcall.metric("rollcall_writes_total", &["outcome=\"written\""]).await?;
-    eprintln!("{flips} flips, {written} writes beside 1000 of the neighbour's");
-    assert!(written >= 20.0, "only {written} writes interleaved");
-    Ok(())
 }
 
 #[tokio::test]

@@ -25,7 +25,8 @@ pub(crate) enum ListGate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PolicyGate {
     pub(crate) gate: ListGate,
-    /// Time at which everything that the policy rests on had last been listed. What changed before it, nobody saw changing.
+    /// Time at which everything that the policy rests on had last been listed, or went blind. What changed before it, nobody saw
+    /// changing.
     pub(crate) listed_at: Time,
 }
 

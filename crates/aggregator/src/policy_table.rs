@@ -89,9 +89,8 @@ impl PolicyTable {
             gate = ListGate::RuleChanged;
         }
         let held = &mut self.slots.get_mut(id.index())?.gate;
-        // Nothing but a complete list ends a blindness.
-        let is_listed = !gate.awaits_list() && (held.gate.awaits_list() || gate == ListGate::Open);
-        if is_listed && held.gate != gate {
+        // Nothing but a complete list ends a blindness; and what goes blind has nothing to show since.
+        if held.gate != gate && !gate.awaits_list() {
             held.listed_at = now;
         }
         held.gate = gate;

@@ -1,7 +1,8 @@
 //! Answers about kinds that cannot be observed.
 
-use aggregator::{EnginePolicy, HandledEvidence, KindId, KindState};
+use aggregator::{ChildGroup, EnginePolicy, GroupRole, HandledEvidence, KindId, KindState};
 use readiness::Level::{Failed, Progressing, Ready, Suspended};
+use readiness::rollup::ParentReason;
 
 use crate::answers::well;
 use crate::ask::HarnessQueries as _;
@@ -151,6 +152,22 @@ fn an_operator_is_silent_from_the_list_on_that_ends_the_blindness() {
     assert_eq!(w.says("db"), "ChildrenPending", "nobody saw what it did until now");
     w.run(1_000);
     assert_eq!(w.says("db"), "AllChildrenReady");
+}
+
+#[test]
+fn an_operator_is_silent_for_no_longer_because_a_kind_is_not_installed_any_more() {
+    let both = vec![group(CHILDREN), ChildGroup { role: GroupRole::Optional, min: 0, ..group(EXTRAS) }];
+    let mut w = EngineHarness::with(groups(both));
+    w.parent_so("db", |db| db.evidence = HandledEvidence::Silent);
+    w.child("web", "db", Ready);
+    w.run(60_000);
+    w.respecify("db", HandledEvidence::Silent);
+    w.run(3_000);
+    w.kind(EXTRAS, KindState::Absent);
+    w.run(1_900);
+    assert_eq!(w.reason("db"), Some(ParentReason::ChildrenPending));
+    w.run(110);
+    assert_eq!(w.reason("db"), Some(ParentReason::AllChildrenReady), "it was silent for five seconds");
 }
 
 #[test]

@@ -163,3 +163,18 @@ fn a_parent_that_was_evaluated_over_a_doubt_is_evaluated_again_when_it_ends() {
     w.run(10_000);
     assert_eq!((w.says("db").as_str(), top(&w)), ("AllChildrenReady", "AllChildrenReady"));
 }
+
+#[test]
+fn what_is_due_above_is_not_put_off_because_a_doubt_ends() {
+    let mut w = two_levels();
+    w.create("leaf", PARENTS, Ready, |leaf| leaf.owners = vec![(OVER, 0, "top".to_owned())]);
+    w.run(60_000);
+    w.observe("web");
+    w.run(10);
+    weigh(&mut w, "web", ChildWeight::of(Progressing));
+    w.run(10);
+    weigh(&mut w, "leaf", ChildWeight::of(Failed));
+    weigh(&mut w, "web", ChildWeight::of(Ready));
+    w.run(1);
+    assert_eq!(top(&w), "ChildrenFailed");
+}

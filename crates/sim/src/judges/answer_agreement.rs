@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use aggregator::KindState;
 use readiness::rollup::ParentReason;
 use readiness::saturating_millis;
 
@@ -9,7 +10,7 @@ use super::checked_generation::{CheckedGeneration, MAX_ANSWER_LAG_MS};
 use super::judged_moment::JudgedMoment;
 use super::naive_judge::{NaiveSum, is_child};
 use super::own_entries::condition_of;
-use crate::scenario::PolicyDef;
+use crate::scenario::{PolicyDef, kind_id};
 use crate::world::{ModelMark, ModelObject};
 
 /// Returns `true` if this reason comes from the children.
@@ -47,11 +48,20 @@ pub(crate) fn awaits_child_list(
             let mut over = below.iter().filter(|p| p.parent == child.kind);
             over.any(|p| {
                 !at.core.engine.is_open(p.id)
-                    || at.plan_watch.awaits_list(p)
+                    || awaits_unblinded_list(at, p)
                     || settles_unwritten(at, p, child)
                     || awaits_child_list(at, p, child, models)
             })
         })
+}
+
+/// Returns `true` if a kind that the policy rests on is to be listed, and the loop does not know that it is blind: what rests
+/// on a blind one is at most Unknown, and nobody waits for it.
+fn awaits_unblinded_list(at: &JudgedMoment<'_>, policy: &PolicyDef) -> bool {
+    let is_blind = |kind: usize| {
+        matches!(at.core.engine.kind_state(kind_id(kind)), KindState::Forbidden | KindState::Stale)
+    };
+    policy.involved_kinds().into_iter().any(|kind| at.plan_watch.unlisted.contains(&kind) && !is_blind(kind))
 }
 
 /// Returns `true` if a child that is a parent waits for time alone to pass since everything was listed, and nothing is written

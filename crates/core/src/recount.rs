@@ -192,3 +192,24 @@ impl ObservationCheck<'_> {
         name.unwrap_or_else(|| "an object that is gone".to_owned())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn every_edge_and_every_count_that_was_put_right_is_drift() {
+        let core = Core::new(Arc::new(Reflector::new(|| ())), Duration::ZERO, Duration::ZERO, Seed(1));
+        let check = ObservationCheck { engine: &core.engine, reflector: &core.reflector, now: Time(1) };
+        for (children, parents, total) in [(0, 0, 0), (2, 0, 2), (0, 3, 3), (2, 3, 5)] {
+            let ids = |count: u32| (0..count).map(ObjectId).collect();
+            let result = RecountResult { children: ids(children), parents: ids(parents) };
+            let mut drift = RecountDrift { objects: 1, ..RecountDrift::none(KindId(1)) };
+            drift.add_recount(&result, &check);
+            assert_eq!(drift.total(), total + 1, "{result:?}");
+            assert_eq!(drift.example.is_empty(), total == 0, "one of them is named");
+        }
+    }
+}

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use readiness::rollup::{ChildWeight, LevelTally};
+use readiness::rollup::{ChildWeight, LevelTally, ParentReason};
 use readiness::{Level, Time};
 use timer::{DebounceConfig, Seed};
 
@@ -8,7 +8,7 @@ use super::*;
 use crate::answer_view::AnswerView;
 use crate::engine::Engine;
 use crate::engine::scheduler::EvaluationScheduler;
-use crate::evaluation::UnreadyEntry;
+use crate::evaluation::{ChildCounts, UnreadyEntry, UnreadySet};
 use crate::ids::{KindId, PolicyId};
 use crate::types::{
     Acceptance, ChildGroup, ChildLink, EnginePolicy, GroupRole, KindState, LinkTarget, ObjectView, ParentView,
@@ -74,8 +74,12 @@ fn observe_parent(engine: &mut Engine, id: ObjectId) {
 
 /// A parent with so many children, of which the third is not ready.
 fn observed(children: u32) -> Engine {
+    observed_under(policy(1), children)
+}
+
+fn observed_under(policy: EnginePolicy, children: u32) -> Engine {
     let mut engine = Engine::new(Duration::from_secs(30), Duration::from_secs(600), Seed(1));
-    engine.set_policy(NOW, POLICY, Some(policy(1)));
+    engine.set_policy(NOW, POLICY, Some(policy));
     observe_parent(&mut engine, PARENT);
     for child in 1..=children {
         engine.observe_object(NOW, ObjectId(child), Some(&view(&weight(child), &[link()])));
@@ -131,8 +135,7 @@ fn a_count_that_is_wrong_is_put_right_and_its_parent_evaluated_again() {
 fn an_unready_child_that_was_forgotten_is_named_again() {
     let mut engine = observed(3);
     let evaluation = engine.scheduler.graph.find_evaluation_for(PARENT, POLICY).unwrap();
-    engine.scheduler.graph.evaluation_mut(evaluation).unwrap().children.unready =
-        crate::evaluation::UnreadySet::default();
+    engine.scheduler.graph.evaluation_mut(evaluation).unwrap().children.unready = UnreadySet::default();
     assert_eq!(engine.recount_kind(NOW, CHILDREN).parents, [PARENT]);
     let held = engine.scheduler.graph.find_evaluation(evaluation).unwrap();
     assert_eq!(held.children.unready.iter().count(), 1);
@@ -230,5 +233,96 @@ fn an_edge_that_was_lost_is_found_beside_those_to_the_same_parent_and_from_the_s
         assert_ne!(tallies(&engine), before);
         assert_eq!(engine.recount_kind(NOW, CHILDREN).children, [SHARED]);
         assert_eq!(tallies(&engine), before);
+    }
+}
+
+/// Lets time pass until nothing is due; the answer about [`PARENT`] then.
+fn settled_answer(engine: &mut Engine, now: &mut Time) -> (ParentReason, u32, u32) {
+    let mut drafts = Vec::new();
+    for _ in 0..50 {
+        engine.poll(*now, &mut drafts);
+        let Some(next) = engine.next_deadline().filter(|at| *at < *now + Duration::from_secs(20)) else {
+            break;
+        };
+        *now = next.max(*now);
+    }
+    let answer = engine.answer_of(PARENT, POLICY).unwrap();
+    (answer.reason, answer.ready, answer.total)
+}
+
+/// Another child turns, and turns back: whatever is held of the others now counts.
+fn turn_child(engine: &mut Engine, child: u32, now: &mut Time) -> (ParentReason, u32, u32) {
+    let failed = [ChildWeight::of(Level::Failed)];
+    engine.observe_object(*now, ObjectId(child), Some(&view(&failed, &[link()])));
+    settled_answer(engine, now);
+    engine.observe_object(*now, ObjectId(child), Some(&view(&weight(child), &[link()])));
+    settled_answer(engine, now)
+}
+
+fn children_of(engine: &mut Engine) -> &mut ChildCounts {
+    let graph = &mut engine.scheduler.graph;
+    let evaluation = graph.find_evaluation_for(PARENT, POLICY).unwrap();
+    &mut graph.evaluation_mut(evaluation).unwrap().children
+}
+
+#[test]
+fn whatever_was_corrupted_the_answer_is_wrong_until_the_recount_and_right_again_after_it() {
+    type Corrupt = fn(&mut Engine);
+    let corruptions: [(&str, Corrupt, RecountResult); 4] = [
+        (
+            "the edge of the child that is not ready",
+            |engine| {
+                let edge = *engine.scheduler.graph.edges_of(ObjectId(3)).iter().next().unwrap();
+                let EvaluationScheduler { graph, policies, .. } = &mut engine.scheduler;
+                graph.detach_edge(ObjectId(3), edge, policies.changed_rules());
+            },
+            RecountResult { children: vec![ObjectId(3)], parents: vec![] },
+        ),
+        (
+            "the tally, and with it what is not ready",
+            |engine| {
+                let mut tally = LevelTally::default();
+                (0..3).for_each(|_| tally.add_child(ChildWeight::of(Level::Ready)));
+                let children = children_of(engine);
+                children.groups = [(0, tally)].into_iter().collect();
+                children.unready = UnreadySet::default();
+            },
+            RecountResult { children: vec![], parents: vec![PARENT] },
+        ),
+        (
+            "the tally, one child too few",
+            |engine| {
+                let mut tally = LevelTally::default();
+                (0..2).for_each(|_| tally.add_child(ChildWeight::of(Level::Ready)));
+                children_of(engine).groups = [(0, tally)].into_iter().collect();
+            },
+            RecountResult { children: vec![], parents: vec![PARENT] },
+        ),
+        (
+            "the set of those that are not ready, and the weight of the edge",
+            |engine| {
+                let graph = &mut engine.scheduler.graph;
+                let evaluation = graph.find_evaluation_for(PARENT, POLICY).unwrap();
+                let (was, wrong) = (weight(3)[0], ChildWeight::of(Level::Ready));
+                let entry = UnreadyEntry { weight: was, group: 0, kind: CHILDREN, child: ObjectId(3) };
+                graph.evaluation_mut(evaluation).unwrap().children.reweigh_child(entry, wrong);
+                graph.node_mut(ObjectId(3)).edges.as_mut_slice()[0].weight = wrong;
+            },
+            RecountResult { children: vec![], parents: vec![PARENT] },
+        ),
+    ];
+    for (what, corrupt, found) in corruptions {
+        // Nobody answers writes here.
+        let mut engine = observed_under(EnginePolicy { shadow: true, ..policy(1) }, 3);
+        let mut now = NOW;
+        let right = (ParentReason::ChildrenProgressing, 2, 3);
+        assert_eq!(settled_answer(&mut engine, &mut now), right, "{what}");
+        corrupt(&mut engine);
+        let wrong = turn_child(&mut engine, 1, &mut now);
+        assert_ne!(wrong, right, "{what}: nothing else finds it");
+        assert_eq!(engine.recount_kind(now, CHILDREN), found, "{what}");
+        assert_eq!(settled_answer(&mut engine, &mut now), right, "{what}");
+        assert_eq!(turn_child(&mut engine, 1, &mut now), right, "{what}: and stays so");
+        assert_eq!(engine.recount_kind(now, CHILDREN), RecountResult::default(), "{what}");
     }
 }

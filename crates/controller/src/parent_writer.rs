@@ -10,7 +10,7 @@ use aggregator::DeliveryOutcome;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use http::Request;
-use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
+use http::header::{ACCEPT, CONTENT_TYPE};
 use http_body_util::BodyExt;
 use kube::client::Body;
 use tokio::sync::Notify;
@@ -18,7 +18,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tracing::{debug, info, warn};
 use watcher::reflector::Reflector;
 use watcher::status::{FIELD_MANAGER, patch_body};
-use watcher::{ApiKind, ParentObject, get_live};
+use watcher::{ApiKind, ParentObject, get_live, parse_retry_after};
 
 pub(crate) use settled_write::{SettledWrite, WriteFailure};
 
@@ -195,10 +195,9 @@ impl ParentWriter {
             .body(Body::from(patch_body(&write.patch)))?;
         let response = self.client.send(request).await?;
         let status = response.status().as_u16();
-        let retry_after =
-            response.headers().get(RETRY_AFTER).and_then(|v| v.to_str().ok()?.trim().parse().ok());
+        let retry_after = parse_retry_after(response.headers()).unwrap_or_default();
         let body = response.into_body().collect().await?.to_bytes().to_vec();
-        Ok(PatchResponse { status, retry_after: Duration::from_secs(retry_after.unwrap_or(0)), body })
+        Ok(PatchResponse { status, retry_after, body })
     }
 
     /// Handles an accepted write. The response is the parent's current state, which may hold less than what was sent.

@@ -45,10 +45,12 @@ const ONSET: Duration = Duration::from_mins(1);
 
 /// An answer that comes after the writer has given up, and before reads have.
 const LATE: RequestFailure = Slow(Duration::from_secs(29));
-/// `Retry-After` beyond all reason, below it, and in the other notation.
+/// `Retry-After` beyond all reason, below it, and in the other notation: a minute from then, a day before, and out of reach.
 const HUGE: &str = "18446744073709551615";
 const NEGATIVE: &str = "-5";
 const DATE: &str = "Fri, 31 Dec 2100 23:59:59 GMT";
+const PAST: &str = "Thu, 30 Dec 2100 23:59:59 GMT";
+const NEVER: &str = "Fri, 31 Dec 9999 23:59:59 GMT";
 
 /// How many parents, and how long an outage. `ROLLCALL_FULL_OUTAGES=1` plays what is promised.
 fn extent() -> (usize, Duration) {
@@ -133,8 +135,22 @@ fn a_server_that_fails_writes_is_asked_rarely_and_logged_briefly() {
 #[test]
 fn so_is_one_that_throttles_writes_whatever_time_it_names() {
     check(FailureScope::StatusWrites, None, &[Status(429), RetryAfter(429, "1"), RetryAfter(503, "5")]);
-    let odd = [RetryAfter(429, HUGE), RetryAfter(429, NEGATIVE), RetryAfter(429, DATE)];
+    let odd = [HUGE, NEGATIVE, DATE, NEVER].map(|value| RetryAfter(429, value));
     check(FailureScope::StatusWrites, None, &odd);
+}
+
+#[test]
+fn one_that_names_a_date_is_asked_again_when_it_has_come_and_within_reason() {
+    let (parents, span) = extent();
+    let minutes = usize::try_from(span.as_secs() / 60).unwrap();
+    for (value, least, most) in
+        [(DATE, 2 * minutes, 4 * minutes + 20), (NEVER, 2, minutes + 20), (PAST, 80 * minutes, 130 * minutes)]
+    {
+        let cost = outage(FailureScope::StatusWrites, RetryAfter(503, value));
+        let writes = cost.requests.iter().filter(|(_, asked)| asked.starts_with("PATCH /apis/example.com/"));
+        let asked = writes.count();
+        assert!((least..=most).contains(&asked), "{value}: {asked} writes to {parents} parents in {span:?}");
+    }
 }
 
 #[test]

@@ -21,6 +21,9 @@ use crate::failure::{FailureScope, RequestFailure};
 use crate::objects::ServedObjects;
 use crate::request::ApiRequest;
 
+/// What the server says what time it is, in answers that name a time to come back.
+const RESPONSE_DATE: &str = "Fri, 31 Dec 2100 23:58:59 GMT";
+
 pub(crate) type Answer = Response<UnsyncBoxBody<Bytes, io::Error>>;
 
 /// The server.
@@ -198,7 +201,7 @@ fn whole(status: u16, retry_after: Option<&str>, body: impl Into<Bytes>) -> Answ
     let body = futures::stream::iter([Ok(Frame::data(body.into()))]);
     let mut response = Response::builder().status(status);
     if let Some(value) = retry_after {
-        response = response.header("Retry-After", value);
+        response = response.header("Retry-After", value).header("Date", RESPONSE_DATE);
     }
     response.body(UnsyncBoxBody::new(StreamBody::new(body))).unwrap()
 }

@@ -67,8 +67,13 @@ where
     }
 }
 
-fn parse_date(headers: &HeaderMap) -> Option<Time> {
-    let text = headers.get(header::DATE)?.to_str().ok()?;
+/// Time of the server in whole seconds, as a response says it.
+pub(super) fn parse_date(headers: &HeaderMap) -> Option<Time> {
+    parse_http_date(headers.get(header::DATE)?.to_str().ok()?)
+}
+
+/// Parses a date as HTTP writes it, in any of its three forms.
+pub(super) fn parse_http_date(text: &str) -> Option<Time> {
     let since = httpdate::parse_http_date(text).ok()?.duration_since(UNIX_EPOCH).ok()?;
     Some(Time::default() + since)
 }

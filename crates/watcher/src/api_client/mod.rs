@@ -7,6 +7,7 @@ mod follow;
 mod guard;
 mod live_read;
 mod percent;
+mod retry_after;
 
 pub use connection::{ConnectionMonitor, client_without_retries, timed_client};
 pub use date_header::DateObserver;
@@ -17,5 +18,6 @@ pub use live_read::{
     list_live_metadata, stream_live_pages,
 };
 pub use percent::percent_encode;
+pub use retry_after::parse_retry_after;
 /// Seed of jitter.
 pub use timer::Seed;

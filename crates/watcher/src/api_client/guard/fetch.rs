@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::header::{ACCEPT, HeaderMap, RETRY_AFTER};
+use http::header::ACCEPT;
 use http::{Request, StatusCode};
 use http_body_util::BodyExt;
 use kube::client::Body;
 use tokio::time::timeout;
 
+use super::super::retry_after::parse_retry_after;
 use super::errors::{BoxError, ResponseStalled};
 
 /// Longest time for a response, or for its next part.
@@ -42,9 +43,4 @@ pub(crate) async fn fetch_response(
 
 async fn with_read_timeout<T>(what: impl Future<Output = T>) -> Result<T, ResponseStalled> {
     timeout(FETCH_READ_TIMEOUT, what).await.map_err(|_| ResponseStalled(FETCH_READ_TIMEOUT))
-}
-
-/// Parses `Retry-After`. Kubernetes sends seconds, never a date.
-pub(crate) fn parse_retry_after(headers: &HeaderMap) -> Option<Duration> {
-    headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
 }

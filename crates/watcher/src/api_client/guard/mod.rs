@@ -22,6 +22,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 use tower_service::Service;
 
+use super::retry_after::parse_retry_after;
 use body::{GuardedBody, GuardedBodyKind};
 pub(crate) use errors::{BlindWatch, BoxError, ResponseStalled};
 pub(crate) use fetch::{FetchedResponse, fetch_response};
@@ -71,9 +72,7 @@ impl RequestGuard {
         let span = if response.status().is_success() {
             span
         } else {
-            self.shared
-                .lock_pacer()
-                .record_failure(Instant::now(), fetch::parse_retry_after(response.headers()));
+            self.shared.lock_pacer().record_failure(Instant::now(), parse_retry_after(response.headers()));
             GuardedBodyKind::Refusal(read)
         };
         Ok(response.map(|body| GuardedBody::new(body, self.shared.clone(), span)))

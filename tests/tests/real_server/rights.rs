@@ -2,8 +2,10 @@
 
 use std::process::Command;
 
+use acceptance::caller::ApiCaller;
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::{StateExpectation, because, mentions, says};
+use acceptance::gate::{ApiGate, GateRule};
 use acceptance::kind::ObjectAddress;
 use acceptance::objects::{deployment, job, owned_by};
 use acceptance::places;
@@ -13,6 +15,8 @@ use acceptance::rollcall::TenantRollcall as _;
 use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
+
+use super::permissions::revoke;
 
 /// A policy over Deployments for each of these kinds of parents.
 async fn policies_over(word: &str, parents: &[&str]) -> Result<TestTenant> {
@@ -114,6 +118,51 @@ async fn what_lacks_is_named_with_the_command_that_grants_it() -> Result<()> {
     ensure!(code == Some(0) && said.contains(" 0 lack"), "{said}");
     let (code, said) = rbac(&tenant, &[&name, "--check=self"])?;
     ensure!(code == Some(0), "an administrator lacks nothing: {said}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_right_that_is_taken_away_while_it_runs_is_named_before_any_answer_is_taken_back() -> Result<()> {
+    let tenant = policies_over("withdrawn", &["Site", "Store"]).await?;
+    tenant.grant().await?;
+    let own = ApiCaller::from_kubeconfig(&tenant.kubeconfig(tenant.plane.url()).await?).await?;
+    let gate = ApiGate::open(&own).await?;
+    let _running = tenant.rollcall_at(&gate.url, &[]).await?;
+    let mut before = Vec::new();
+    for (parent, name) in [("Site", "a"), ("Store", "b")] {
+        let created = tenant.create(tenant.custom(parent, name)).await?;
+        tenant.create(owned_by(&created, deployment(name, 1))).await?;
+        before.push(tenant.until(&format!("{parent}/{name}"), says("Ready", "True")).await?);
+    }
+    let (site, store) = (policy_address(&tenant, "site")?, policy_address(&tenant, "store")?);
+    tenant.until_at(&store, &says("Watching", "True").and(no_rights_missing())).await?;
+    revoke(&tenant, "stores").await?;
+    // A watch outlives its right until it ends, and brings what there is till then.
+    gate.set(GateRule::Down);
+    gate.caught().await?;
+    gate.set(GateRule::Pass);
+    let parents = format!("stores.{}: the parents of the policy", tenant.group);
+    let right = format!("get,list,watch {parents}");
+    let command =
+        format!("`rollcall rbac {} -n {} | kubectl apply -f -`", tenant.policy_name("store"), tenant.name);
+    let named = says("Watching", "False").and(because("Watching", "Forbidden"));
+    let words = mentions("Watching", &right).and(mentions("Watching", &command));
+    let told = tenant.until_at(&store, &named.and(words)).await?;
+    ensure!(told["status"]["missingRights"].to_string().contains(&right), "{told}");
+    let (code, said) = rbac(&tenant, &[&tenant.policy_name("store"), "--check"])?;
+    let lacks = |verb: &&str| said.contains(&format!("lacks {verb} {parents}"));
+    ensure!(code == Some(1) && ["get", "list", "watch"].iter().all(lacks), "in the same words: {said}");
+    // Two minutes are not over: the status was not what everybody had to wait for.
+    ensure!(tenant.get("Store/b").await? == before[1], "nothing was written");
+    tenant.until_at(&site, &says("Watching", "True").and(no_rights_missing())).await?;
+
+    tenant.grant().await?;
+    tenant
+        .until_at(&store, &says("Watching", "True").and(says("Ready", "True")).and(no_rights_missing()))
+        .await?;
+    for (place, before) in ["Site/a", "Store/b"].into_iter().zip(&before) {
+        ensure!(tenant.get(place).await? == *before, "nothing was written on {place}");
+    }
     Ok(())
 }
 

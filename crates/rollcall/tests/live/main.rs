@@ -13,5 +13,6 @@ mod narrow;
 mod rights;
 mod service;
 mod slow_rules;
+mod strangers;
 mod terminal;
 mod watching;

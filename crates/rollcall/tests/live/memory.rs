@@ -32,7 +32,7 @@ fn anonymous_memory(process: u32) -> u64 {
 }
 
 /// Waits until the memory of a process stays within a hundredth for a second, and returns it.
-fn settled_memory(process: u32) -> u64 {
+pub(crate) fn settled_memory(process: u32) -> u64 {
     let mut held = (anonymous_memory(process), 0);
     until("the memory stays as it is", || {
         let memory = anonymous_memory(process);
@@ -44,14 +44,14 @@ fn settled_memory(process: u32) -> u64 {
 }
 
 /// Looks at the memory of a process, for its peak.
-struct PeakSampler {
+pub(crate) struct PeakSampler {
     stop: Arc<AtomicBool>,
     peak: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl PeakSampler {
-    fn begin(process: u32) -> PeakSampler {
+    pub(crate) fn begin(process: u32) -> PeakSampler {
         let (stop, peak) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let (stopped, highest) = (stop.clone(), peak.clone());
         let thread = thread::spawn(move || {
@@ -63,7 +63,7 @@ impl PeakSampler {
         PeakSampler { stop, peak, thread: Some(thread) }
     }
 
-    fn peak(&self) -> u64 {
+    pub(crate) fn peak(&self) -> u64 {
         self.peak.load(Ordering::Relaxed)
     }
 }

@@ -210,17 +210,29 @@ impl TestTenant {
 
     /// Waits until a query finds an object of this kind; an empty namespace means all namespaces.
     pub async fn until_listed(&self, word: &str, namespace: &str, query: &str) -> Result<Value> {
-        let kind = self.kind(word);
+        self.until_found(&self.kind(word), namespace, query, |objects| objects.into_iter().next()).await
+    }
+
+    /// Waits until `find` finds what it looks for among the objects of this kind that a query finds; an empty namespace means
+    /// all namespaces.
+    pub async fn until_found<T>(
+        &self,
+        kind: &ManifestKind,
+        namespace: &str,
+        query: &str,
+        mut find: impl FnMut(Vec<Value>) -> Option<T>,
+    ) -> Result<T> {
         let found = async {
             loop {
-                if let Some(object) = self.admin.list(&kind, namespace, query).await?.0.into_iter().next() {
-                    return Ok(object);
+                if let Some(found) = find(self.admin.list(kind, namespace, query).await?.0) {
+                    return Ok(found);
                 }
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };
         let end = timeout(TEST_TIMEOUT, found).await;
-        end.map_err(|_| anyhow!("{query} finds no {word} after {TEST_TIMEOUT:?}\n{}", self.log_tails()))?
+        let (kind, tails) = (&kind.kind, || self.log_tails());
+        end.map_err(|_| anyhow!("no such {kind} is found ({query}) after {TEST_TIMEOUT:?}\n{}", tails()))?
     }
 
     /// Like [`TestTenant::until`], for any address.

@@ -2,9 +2,7 @@
 
 use std::process::Command;
 use std::sync::Arc;
-use std::time::Duration;
 
-use acceptance::TEST_TIMEOUT;
 use acceptance::control_plane::{ClusterParts, ControlPlane};
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::{StateExpectation, says};
@@ -281,13 +279,7 @@ async fn an_operator_in_kopf_before_1_44_is_told_from_a_current_one_by_what_it_l
 /// Waits until its operator has posted a line of its log.
 async fn posted(tenant: &TestTenant, kind: &str) -> Result<()> {
     let query = format!("fieldSelector=reason%3DLogging%2CinvolvedObject.kind%3D{kind}&limit=1");
-    let there = async {
-        while tenant.admin.list(&tenant.kind("Event"), &tenant.name, &query).await?.0.is_empty() {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        anyhow::Ok(())
-    };
-    tokio::time::timeout(TEST_TIMEOUT, there).await.with_context(|| format!("no Event about a {kind}"))?
+    tenant.until_listed("Event", &tenant.name, &query).await.map(drop)
 }
 
 /// It looks at every event until it is let go on, and wants its finalizer on what it looks at.

@@ -9,7 +9,7 @@ use acceptance::policies::TenantPolicies as _;
 use acceptance::rights::TenantRights as _;
 use acceptance::rollcall::TenantRollcall as _;
 use acceptance::tenant::TestTenant;
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow};
 use futures::{StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -35,10 +35,13 @@ async fn say(tenant: &TestTenant, status: &str) -> Result<()> {
     Ok(())
 }
 
+fn events_kind() -> ManifestKind {
+    ManifestKind::new("events.k8s.io/v1", "Event")
+}
+
 /// All Events about an object.
 async fn about(tenant: &TestTenant, namespace: &str, object: &Value) -> Result<Vec<Value>> {
-    let kind = ManifestKind::new("events.k8s.io/v1", "Event");
-    let (mut events, _) = tenant.admin.list(&kind, namespace, "").await?;
+    let (mut events, _) = tenant.admin.list(&events_kind(), namespace, "").await?;
     events.retain(|event| event["regarding"]["uid"] == *uid(object));
     Ok(events)
 }
@@ -51,18 +54,11 @@ async fn event(
     reason: &str,
     enough: impl Fn(&Value) -> bool,
 ) -> Result<Value> {
-    let seen = async {
-        loop {
-            for event in about(tenant, namespace, object).await? {
-                if event["reason"] == *reason && enough(&event) {
-                    return Ok(event);
-                }
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        }
+    let is_it = |event: &Value| {
+        event["regarding"]["uid"] == *uid(object) && event["reason"] == *reason && enough(event)
     };
-    let end = timeout(TEST_TIMEOUT, seen).await;
-    end.map_err(|_| anyhow!("no such Event of {reason}\n{}", tenant.log_tails()))?
+    let seen = |events: Vec<Value>| events.into_iter().find(is_it);
+    tenant.until_found(&events_kind(), namespace, "", seen).await.with_context(|| format!("no {reason}"))
 }
 
 #[tokio::test]

@@ -81,17 +81,9 @@ async fn yields(tenant: &TestTenant, running: &RollcallProcess, manager: &str) -
     let named = because("Ready", "Yielding").and(mentions("Ready", manager));
     let said = tenant.until_at(&policy, &named).await?;
     eprintln!("{:#}", condition(&said, "Ready").cloned().unwrap_or_default()["message"]);
-    let told = async {
-        loop {
-            let (events, _) = tenant.admin.list(&tenant.kind("Event"), &tenant.name, "").await?;
-            let ours = |e: &&Value| e["reason"] == "ConditionOverwritten";
-            if let Some(event) = events.iter().find(ours) {
-                return anyhow::Ok(event["message"].to_string());
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    let note = tokio::time::timeout(acceptance::TEST_TIMEOUT, told).await.context("no Event")??;
+    let told =
+        tenant.until_listed("Event", &tenant.name, "fieldSelector=reason=ConditionOverwritten").await?;
+    let note = told["message"].to_string();
     ensure!(note.contains(manager), "{note}");
     Ok(())
 }

@@ -1,8 +1,5 @@
 //! Jobs that came and went: what is remembered of them, with the real Job and TTL controllers.
 
-use std::time::Duration;
-
-use acceptance::TEST_TIMEOUT;
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::{StateExpectation, because, current, gone, mentions, says, there};
 use acceptance::kind::ObjectAddress;
@@ -13,7 +10,6 @@ use acceptance::rollcall::{RollcallProcess, TenantRollcall as _};
 use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use tokio::time::{sleep, timeout};
 
 /// A tenant with a policy that remembers.
 pub(crate) async fn remembering(word: &str, after: &str) -> Result<TestTenant> {
@@ -52,16 +48,12 @@ pub(crate) const ENDS: [&str; 2] = ["Completed", "BackoffLimitExceeded"];
 /// All Events about a Job, once one has one of these reasons.
 pub(crate) async fn events(tenant: &TestTenant, job: &str, reasons: &[&str]) -> Result<Vec<Value>> {
     let query = format!("fieldSelector=involvedObject.name={job}");
-    let told = async {
-        loop {
-            let (events, _) = tenant.admin.list(&tenant.kind("Event"), &tenant.name, &query).await?;
-            if events.iter().any(|e| reasons.iter().any(|reason| e["reason"] == **reason)) {
-                return Ok(events);
-            }
-            sleep(Duration::from_millis(50)).await;
-        }
+    let told = |events: Vec<Value>| {
+        let has = |event: &Value| reasons.iter().any(|reason| event["reason"] == **reason);
+        events.iter().any(has).then_some(events)
     };
-    timeout(TEST_TIMEOUT, told).await.with_context(|| format!("no Event of {job}: {reasons:?}"))?
+    let found = tenant.until_found(&tenant.kind("Event"), &tenant.name, &query, told).await;
+    found.with_context(|| format!("no Event of {job}: {reasons:?}"))
 }
 
 /// Nobody can know any more what these told.

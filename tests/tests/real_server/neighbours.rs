@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use acceptance::TEST_TIMEOUT;
 use acceptance::caller::{ApiCaller, code_of};
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::{StateExpectation, because, has, mentions, says};
@@ -187,16 +186,7 @@ async fn a_condition_of_an_operator_in_a_word_of_ours_outlives_a_run_its_policy_
 
 /// The Event with this reason.
 async fn until_event(tenant: &TestTenant, reason: &str) -> Result<Value> {
-    let there = async {
-        loop {
-            let (events, _) = tenant.admin.list(&tenant.kind("Event"), &tenant.name, "").await?;
-            if let Some(event) = events.into_iter().find(|event| event["reason"] == reason) {
-                return anyhow::Ok(event);
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        }
-    };
-    tokio::time::timeout(TEST_TIMEOUT, there).await.with_context(|| format!("no Event {reason}"))?
+    tenant.until_listed("Event", &tenant.name, &format!("fieldSelector=reason={reason}")).await
 }
 
 #[tokio::test]

@@ -278,22 +278,15 @@ fn about(policy: &str) -> String {
 
 /// The Events about a policy by their reasons, when all of these are there.
 async fn until_told(tenant: &TestTenant, policy: &str, reasons: &[&str]) -> Result<Value> {
-    let all_there = async {
-        loop {
-            let (events, _) = tenant.admin.list(&tenant.kind("Event"), "", &about(policy)).await?;
-            let told = events
-                .iter()
-                .filter_map(|event| Some((event["reason"].as_str()?.to_owned(), event["message"].clone())));
-            let told: Value = told.collect::<serde_json::Map<_, _>>().into();
-            if reasons.iter().all(|reason| told[reason].is_string()) {
-                return anyhow::Ok(told);
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        }
+    let all_there = |events: Vec<Value>| {
+        let told = events
+            .iter()
+            .filter_map(|event| Some((event["reason"].as_str()?.to_owned(), event["message"].clone())));
+        let told: Value = told.collect::<serde_json::Map<_, _>>().into();
+        reasons.iter().all(|reason| told[reason].is_string()).then_some(told)
     };
-    tokio::time::timeout(acceptance::TEST_TIMEOUT, all_there)
-        .await
-        .with_context(|| format!("no {reasons:?}"))?
+    let found = tenant.until_found(&tenant.kind("Event"), "", &about(policy), all_there).await;
+    found.with_context(|| format!("no {reasons:?}"))
 }
 
 #[tokio::test]

@@ -61,5 +61,6 @@ mod shapes;
 mod stage;
 mod stories;
 mod stuck;
+mod trust;
 mod upgrade;
 mod verdicts;

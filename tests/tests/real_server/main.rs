@@ -1,6 +1,7 @@
 //! The built binary against a real control plane. One program, so that all tests share one control plane.
 
 mod admission;
+mod admission_specs;
 mod bad_input;
 mod cascade;
 mod chart;

@@ -172,10 +172,12 @@ pub const ADMISSION_RULES: &[AdmissionRule] = &[
     free_condition_type("condition.fallback"),
     duration("debounce.quiet"),
     duration("debounce.cap"),
+    // One that is no duration at all is refused by the rule of its own field.
     field_rule(
         "debounce",
         ".cap",
-        "duration(self.quiet) <= duration(self.cap)",
+        "[self.quiet, self.cap].exists(d, !d.matches('^([0-9]+(ms|s|m|h))+$') || d.matches('[0-9]{7}[hm]') || \
+         d.matches('[0-9]{10}')) || duration(self.quiet) <= duration(self.cap)",
         "must not be shorter than debounce.quiet",
     ),
     duration("settle"),

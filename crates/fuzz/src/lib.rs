@@ -13,14 +13,18 @@
 
 mod cel_expression;
 mod input_parts;
+mod job_events;
+mod job_record;
 mod json_spelling;
 mod lua_script;
 mod mutation;
 mod object_decoder;
 mod page_request;
 mod parent_template;
+mod policy_inventory;
 mod policy_manifest;
 mod reference_path;
+mod remembered_job;
 mod script_library;
 mod status_patch;
 mod watch_stream;
@@ -39,12 +43,14 @@ pub struct FuzzTarget {
 }
 
 /// All targets.
-pub const FUZZ_TARGETS: [FuzzTarget; 10] = [
+pub const FUZZ_TARGETS: [FuzzTarget; 13] = [
     FuzzTarget {
         name: "cel_expression",
         run: cel_expression::run,
         words: cel_expression::CEL_EXPRESSION_WORDS,
     },
+    FuzzTarget { name: "job_events", run: job_events::run, words: job_events::JOB_EVENTS_WORDS },
+    FuzzTarget { name: "job_record", run: job_record::run, words: job_record::JOB_RECORD_WORDS },
     FuzzTarget { name: "lua_script", run: lua_script::run, words: lua_script::LUA_SCRIPT_WORDS },
     FuzzTarget {
         name: "object_decoder",
@@ -56,6 +62,11 @@ pub const FUZZ_TARGETS: [FuzzTarget; 10] = [
         name: "parent_template",
         run: parent_template::run,
         words: parent_template::PARENT_TEMPLATE_WORDS,
+    },
+    FuzzTarget {
+        name: "policy_inventory",
+        run: policy_inventory::run,
+        words: policy_inventory::POLICY_INVENTORY_WORDS,
     },
     FuzzTarget {
         name: "policy_manifest",

@@ -238,7 +238,10 @@ impl<'f> Candidate<'f> {
         let last = || self.last.as_ref().map(|(last, _)| last.clone());
         match (self.choice, &self.found.spec) {
             (Choice::Wish, Ok(spec)) if !self.provisional && !self.is_unusable => {
-                let known = last().filter(|last| last.generation == self.found.generation);
+                // Whoever may write the status may have put any spec there, also with this generation.
+                let is_this =
+                    |last: &AcceptedSpec| (last.generation, &last.spec) == (self.found.generation, spec);
+                let known = last().filter(is_this);
                 Some(known.unwrap_or_else(|| AcceptedSpec::of(self.found, spec)))
             }
             _ => last(),

@@ -24,6 +24,8 @@ pub struct FoundPolicy {
     pub name: String,
     /// Uid; empty for a policy from a file.
     pub uid: String,
+    /// Its resourceVersion; 0 for a policy from a file.
+    pub version: u64,
     /// Its generation.
     pub generation: i64,
     /// Creation time: of two conflicting policies the later one is refused.
@@ -64,6 +66,7 @@ pub fn read_policy(policy: &ParentObject) -> FoundPolicy {
     FoundPolicy {
         name: meta.name.to_string(),
         uid: meta.uid.to_string(),
+        version: meta.resource_version,
         generation: meta.generation,
         created: meta.created,
         labels: meta.labels.clone(),

@@ -89,6 +89,7 @@ fn parse_manifest(object: Value) -> anyhow::Result<PolicyManifest> {
     Ok(PolicyManifest::Policy(Box::new(FoundPolicy {
         name,
         uid: String::new(),
+        version: 0,
         generation: policy.metadata.generation.unwrap_or(1),
         created: None,
         labels: labels.into_iter().map(|(k, v)| (k.into(), v.into())).collect(),

@@ -60,7 +60,7 @@ fn what_cannot_be_read_keeps_nothing_else_from_being_checked() {
         "spec.children[0].ready.cel.inProgress",
         "spec.children[0].ready.cel.faild",
         "spec.children[1].ready.lua",
-        "spec.children[2]",
+        "spec.children[2].kind",
     ];
     assert_eq!(found, expected, "{said}");
 }

@@ -286,6 +286,38 @@ fn assert_are_tests(folder: &str, items: &[(String, String)], least: usize) {
 }
 
 #[test]
+fn each_finding_of_a_scan_that_is_left_is_one_of_the_base_and_stands_there_with_its_reason() {
+    let base: Value = serde_saphyr::from_str(&text("deploy/kustomize/deployment.yaml")).unwrap();
+    let pod = &base["spec"]["template"]["spec"];
+    let container = &pod["containers"][0];
+    let image = text("deploy/Dockerfile");
+    let left = [
+        ("CKV_K8S_11", container["resources"]["limits"]["cpu"].is_null()),
+        ("CKV_K8S_15", container["imagePullPolicy"].is_null()),
+        ("CKV_K8S_38", pod["automountServiceAccountToken"].is_null()),
+        ("CKV_K8S_40", pod["securityContext"]["runAsUser"].is_null()),
+        ("CKV_K8S_43", !container["image"].as_str().unwrap().contains('@')),
+        ("CKV_DOCKER_2", !image.contains("HEALTHCHECK")),
+    ];
+    let page = text("SECURITY.md");
+    let section =
+        page.split("## What a scan of the manifests finds").nth(1).unwrap().split("\n## ").next().unwrap();
+    let rows: Vec<_> = section.lines().filter_map(|line| line.strip_prefix("| CKV")).collect();
+    assert_eq!(rows.len(), left.len(), "{rows:?}");
+    for ((finding, is_so), row) in left.into_iter().zip(rows) {
+        let (name, reason) =
+            row.split_once(": ").and_then(|(id, rest)| Some((id, rest.split_once(" | ")?.1))).unwrap();
+        assert_eq!(format!("CKV{name}"), finding);
+        assert!(is_so && reason.len() > 20, "{finding}");
+    }
+    // What its reasons rest on.
+    assert!(image.contains("FROM scratch") && image.contains("USER 65532"));
+    assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
+    assert!(!container["resources"]["requests"]["cpu"].is_null());
+    assert!(!container["livenessProbe"].is_null() && !container["readinessProbe"].is_null());
+}
+
+#[test]
 fn every_item_that_a_walk_through_the_code_names_stands_where_it_says() {
     let map = text("crates/README.md");
     let walks = map.split("## What must always be true").next().unwrap();

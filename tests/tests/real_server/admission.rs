@@ -3,190 +3,16 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
+use acceptance::caller::{RefusedRequest, code_of};
 use acceptance::places;
 use acceptance::policies::TenantPolicies as _;
 use acceptance::rollcall_command::rollcall;
 use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result, ensure};
-use serde_json::{Map, Value, json};
+use http::Method;
+use serde_json::{Value, json};
 
-/// Specs that are wrong in one way, or in none.
-#[expect(clippy::too_many_lines, reason = "a table")]
-fn cases() -> Vec<Value> {
-    let mut cases = Vec::new();
-    let parent = |more: Value| {
-        with(json!({ "parent": { "group": "example.com", "kind": "Database" } }), "parent", more)
-    };
-    let child = |more: Value| {
-        with(
-            json!({ "parent": { "kind": "Database" }, "children": [{ "kind": { "kind": "Pod" } }] }),
-            "children/0",
-            more,
-        )
-    };
-    let spec = |more: Value| with(json!({ "parent": { "kind": "Database" } }), "", more);
-    let job = json!({ "group": "batch", "kind": "Job" });
-    cases.push(spec(json!({})));
-    for group in [
-        "",
-        "example.com",
-        "a-b.example.com",
-        "*",
-        "Example.com",
-        "x\"]\n verbs: [\"*\"",
-        "a..b",
-        "-a.b",
-        "rollcall.dev",
-        &"a.".repeat(127),
-    ] {
-        cases.push(parent(json!({ "group": group })));
-        cases.push(child(json!({ "kind": { "group": group, "kind": "Pod" } })));
-    }
-    for kind in ["Pod", "Pod2", "x-y", "", "*", "Po d", "pods/status", "2Pod", "P\u{1b}[31m", &"P".repeat(64)]
-    {
-        cases.push(parent(json!({ "kind": kind })));
-        cases.push(child(json!({ "kind": { "kind": kind } })));
-    }
-    for version in ["v1", "v1alpha1", "", "1", "V1", "v1/x"] {
-        cases.push(parent(json!({ "version": version })));
-        cases.push(child(json!({ "kind": { "kind": "Pod", "version": version } })));
-    }
-    for duration in [
-        "0s",
-        "100ms",
-        "5s",
-        "1h30m",
-        "87600h",
-        "87601h",
-        "soon",
-        "5",
-        "",
-        "-5s",
-        "1d",
-        "99999999999999h",
-        "1.5s",
-        " 5s",
-    ] {
-        cases.push(spec(json!({ "settle": duration })));
-        cases.push(spec(json!({ "hold": duration })));
-        cases.push(spec(json!({ "debounce": { "quiet": "0s", "cap": duration } })));
-        cases.push(spec(json!({ "debounce": { "quiet": duration, "cap": "87600h" } })));
-        cases.push(spec(json!({ "limits": { "pending": duration } })));
-        cases.push(spec(json!({ "limits": { "terminating": duration } })));
-        cases.push(spec(json!({ "limits": { "deadline": duration } })));
-    }
-    cases.push(spec(json!({ "debounce": { "quiet": "2s", "cap": "1s" } })));
-    cases.push(spec(json!({ "debounce": { "quiet": "1000ms", "cap": "1s" } })));
-    for kind in
-        ["Ready", "example.com/Ready", "Reconciling", "Stalled", "", "no spaces", "a/b/c", "Ready\u{7}"]
-    {
-        cases.push(spec(json!({ "condition": { "type": kind } })));
-        cases.push(spec(json!({ "condition": { "fallback": kind } })));
-    }
-    for (operator, values) in [
-        ("In", json!(["a"])),
-        ("In", json!([])),
-        ("Exists", json!(["a"])),
-        ("DoesNotExist", json!([])),
-        ("NotIn", json!(["x".repeat(64)])),
-    ] {
-        for key in ["app", "app.kubernetes.io/name", "no key"] {
-            let wrong =
-                json!({ "matchExpressions": [{ "key": key, "operator": operator, "values": values }] });
-            // One mistake at a time.
-            if key == "no key" && !(operator == "In" && values == json!(["a"])) {
-                continue;
-            }
-            cases.push(parent(json!({ "selector": wrong })));
-            cases.push(parent(json!({ "namespaceSelector": wrong })));
-            cases.push(child(json!({ "ignore": { "selector": wrong } })));
-        }
-    }
-    let many = |count: usize| (0..count).map(|n| (format!("k{n}"), json!("v"))).collect::<Map<_, _>>();
-    for labels in [many(64), many(65), Map::from_iter([("a".to_owned(), json!("x".repeat(64)))])] {
-        cases.push(parent(json!({ "selector": { "matchLabels": labels } })));
-    }
-    for quorum in [
-        json!("all"),
-        json!(1),
-        json!("2"),
-        json!("100%"),
-        json!(0),
-        json!(-1),
-        json!("0"),
-        json!("0%"),
-        json!("101%"),
-        json!("most"),
-        json!(1_000_000),
-    ] {
-        cases.push(child(json!({ "quorum": quorum })));
-    }
-    for expect in [
-        json!({ "min": 1, "max": 2 }),
-        json!({ "min": 2, "max": 1 }),
-        json!({ "max": 0 }),
-        json!({ "min": 1_000_001 }),
-        json!({ "names": [""] }),
-        json!({ "names": ["x".repeat(1_025)] }),
-        json!({ "cel": "" }),
-    ] {
-        cases.push(child(json!({ "expect": expect })));
-    }
-    for find in [
-        json!({ "labels": { "a": "b" } }),
-        json!({ "refs": "spec.refs[*]" }),
-        json!({ "labels": { "a": "b" }, "refs": "spec.refs[*]" }),
-        json!({ "namespaces": ["shop"] }),
-        json!({ "labels": { "a": "b" }, "namespaces": ["shop", "{parent.metadata.namespace}"] }),
-        json!({ "labels": { "a": "b" }, "namespaces": ["Shop"] }),
-        json!({ "labels": { "a": "b" }, "namespaces": [""] }),
-        json!({ "labels": {}, "namespaces": ["shop"] }),
-        json!({ "labels": { "a": "b" }, "namespaces": ["{parent.spec.ns}"] }),
-        json!({ "labels": { "a": "b" }, "namespaces": ["{parent.spec.ns}"], "allowedNamespaces": ["shop", "team-*"] }),
-        json!({ "labels": { "a": "b" }, "namespaces": ["x-{parent.metadata.namespace}"], "allowedNamespaces": [] }),
-        json!({ "allowedNamespaces": ["shop"] }),
-        json!({ "allowedNamespaces": ["*"] }),
-        json!({ "allowedNamespaces": ["Shop"] }),
-        json!({ "allowedNamespaces": ["-*"] }),
-        json!({ "labels": { "a": "x".repeat(1_025) } }),
-    ] {
-        cases.push(child(json!({ "find": find })));
-    }
-    for ready in [
-        json!({}),
-        json!({ "profile": "flux" }),
-        json!({ "profile": "flux", "lua": "return {}" }),
-        json!({ "rules": "argocd-cm" }),
-        json!({ "rules": "gitops/rules.v1" }),
-        json!({ "rules": "a/b/c" }),
-        json!({ "rules": "Argo" }),
-        json!({ "rules": "../x" }),
-        json!({ "lua": "" }),
-        json!({ "cel": { "current": "x".repeat(4_097) } }),
-    ] {
-        cases.push(child(json!({ "ready": ready })));
-    }
-    for after in ["forget", "remember", "rememberGeneration"] {
-        cases.push(child(json!({ "afterDeletion": after })));
-        cases.push(child(json!({ "kind": job, "afterDeletion": after })));
-        cases.push(child(json!({ "kind": job, "afterDeletion": after, "find": { "labels": { "a": "b" } } })));
-        cases.push(child(json!({ "kind": job, "afterDeletion": after, "ready": { "profile": "flux" } })));
-    }
-    for count in [64, 65] {
-        cases.push(spec(json!({ "children": vec![json!({ "kind": { "kind": "Pod" } }); count] })));
-    }
-    cases
-}
-
-/// This spec with other fields at a path.
-fn with(mut spec: Value, path: &str, fields: Value) -> Value {
-    let at = if path.is_empty() { String::new() } else { format!("/{path}") };
-    let into = spec.pointer_mut(&at).and_then(Value::as_object_mut);
-    if let (Some(into), Value::Object(fields)) = (into, fields) {
-        into.extend(fields);
-    }
-    spec
-}
+use super::admission_specs::{beyond_a_schema, cases, not_decoded, too_large_and_wrong, wrong_twice};
 
 /// What `rollcall check` finds wrong with these policies, by name.
 fn checked(tenant: &TestTenant, policies: &[Value]) -> Result<Vec<Value>> {
@@ -199,13 +25,65 @@ fn checked(tenant: &TestTenant, policies: &[Value]) -> Result<Vec<Value>> {
     Ok(findings.into_iter().filter(|finding| finding["severity"] == "error" && !rivals(finding)).collect())
 }
 
-#[tokio::test]
-async fn check_says_of_every_policy_what_the_server_says() -> Result<()> {
-    let tenant = TestTenant::start("admission").await?;
+/// What is wrong with a policy: fields, and what is said of each. Both sides say each thing once.
+type Complaints = BTreeSet<(String, String)>;
+
+/// What the API server says of its own answer, and of no field: a value was too large for rules to be evaluated.
+const NOT_ALL_CHECKED: &str = "some validation rules were not checked because the object was invalid; correct the \
+    existing errors to complete validation";
+
+/// What the API server says is wrong, cause by cause, and whether that is all.
+fn complaints_of_server(answer: Result<Value>) -> Result<(Complaints, bool)> {
+    let Err(error) = answer else { return Ok((Complaints::new(), true)) };
+    let refused = error.downcast_ref::<RefusedRequest>().with_context(|| format!("{error:#}"))?;
+    let causes: Vec<_> = refused.0.details.iter().flat_map(|details| &details.causes).collect();
+    let (notes, said): (Vec<_>, Vec<_>) =
+        causes.into_iter().partition(|cause| cause.message.ends_with(NOT_ALL_CHECKED));
+    let complaints: Complaints = said
+        .iter()
+        .map(|cause| (plain_path(&cause.field), plain_words(&cause.field, &cause.message)))
+        .collect();
+    ensure!(!complaints.is_empty() && complaints.len() == said.len(), "{refused}");
+    Ok((complaints, notes.is_empty()))
+}
+
+/// The server writes an entry of a map as `.a` where a bound of the schema is broken; `rollcall check` as `[a]`.
+fn plain_path(field: &str) -> String {
+    field.replace("[a]", ".a")
+}
+
+/// The words without the value that they are said of, a text or a number, and without the path that stands beside them.
+fn plain_words(field: &str, message: &str) -> String {
+    let Some(rest) = message.strip_prefix("Invalid value: ") else { return message.to_owned() };
+    let value = match rest.strip_prefix('"') {
+        Some(text) => {
+            let mut is_escaped = false;
+            let end = text.find(|c| {
+                let ends = c == '"' && !is_escaped;
+                is_escaped = c == '\\' && !is_escaped;
+                ends
+            });
+            end.map_or(0, |end| end + 2)
+        }
+        None => rest.find(|c: char| !c.is_ascii_digit() && c != '-').unwrap_or(0),
+    };
+    let words = rest[value..].strip_prefix(": ").unwrap_or(rest);
+    words.strip_prefix(&format!("{field} in body ")).unwrap_or(words).to_owned()
+}
+
+fn complaints_of_check(findings: &[Value], policy: &str) -> Complaints {
+    let words = |key: &str, finding: &Value| finding[key].as_str().unwrap_or_default().to_owned();
+    let of_policy = findings.iter().filter(|finding| finding["policy"] == policy);
+    of_policy.map(|finding| (plain_path(&words("field", finding)), words("message", finding))).collect()
+}
+
+/// A tenant with the CRDs, and a policy of each spec.
+async fn policies_of(word: &str, specs: Vec<Value>) -> Result<(TestTenant, Vec<Value>)> {
+    let tenant = TestTenant::start(word).await?;
     // Installs the CRDs.
     tenant.crd(&acceptance::crd::CrdBuilder::new("Database")).await?;
     tenant.policy("first", "Database", json!({})).await?;
-    let policies: Vec<Value> = cases()
+    let policies = specs
         .into_iter()
         .enumerate()
         .map(|(at, spec)| {
@@ -213,41 +91,91 @@ async fn check_says_of_every_policy_what_the_server_says() -> Result<()> {
                 "metadata": { "name": format!("{}-case-{at}", tenant.name) }, "spec": spec })
         })
         .collect();
-    let findings = checked(&tenant, &policies)?;
-    let (mut differences, mut broken) = (Vec::new(), BTreeSet::new());
-    for policy in &policies {
-        let name = policy["metadata"]["name"].as_str().context("no name")?;
-        let found: Vec<_> = findings.iter().filter(|finding| finding["policy"] == name).collect();
-        let said = match tenant.admin.create(policy).await {
-            Ok(_) => String::new(),
-            Err(error) => format!("{error:#}"),
-        };
-        let words = |key: &str, finding: &Value| finding[key].as_str().unwrap_or_default().to_owned();
-        let differs = |finding: &&Value| {
-            let field = words("field", finding).replace("[a]", ".a");
-            !said.contains(&field) || !said.contains(&words("message", finding))
-        };
-        if said.is_empty() != found.is_empty() || found.iter().any(differs) {
-            differences.push(format!("{}\n  check: {found:?}\n  server: {said}", policy["spec"]));
-        }
-        broken.extend(found.iter().map(|finding| words("message", finding)));
-    }
-    ensure!(
-        differences.is_empty(),
-        "{} of {}:\n{}",
-        differences.len(),
-        policies.len(),
-        differences.join("\n")
-    );
-    // Each rule of the CRD was broken by one of them.
-    let crds = rollcall(&["crd"])?;
+    Ok((tenant, policies))
+}
+
+/// Creates a policy as `kubectl apply` does, which has the server refuse fields that no schema knows.
+async fn create_strictly(tenant: &TestTenant, policy: &Value) -> Result<Value> {
+    let path = format!("{}?fieldValidation=Strict", tenant.kind("ReadinessPolicy").path(""));
+    tenant.admin.send(Method::POST, &path, "application/json", serde_json::to_vec(policy)?).await
+}
+
+fn name_of(policy: &Value) -> &str {
+    policy["metadata"]["name"].as_str().unwrap_or_default()
+}
+
+/// The messages of all rules of the CRDs.
+fn rule_messages() -> Result<Vec<String>> {
     let mut rules = Vec::new();
-    for crd in serde_saphyr::from_multiple::<Value>(&crds)? {
+    for crd in serde_saphyr::from_multiple::<Value>(&rollcall(&["crd"])?)? {
         collect_messages(&crd, &mut rules);
     }
+    Ok(rules)
+}
+
+#[tokio::test]
+async fn check_and_the_server_say_the_same_of_every_policy_and_no_more() -> Result<()> {
+    let specs = [cases(), wrong_twice(), too_large_and_wrong()].concat();
+    let (tenant, policies) = policies_of("admission", specs).await?;
+    let findings = checked(&tenant, &policies)?;
+    let rules = rule_messages()?;
+    let (mut differences, mut broken, mut unevaluated) = (Vec::new(), BTreeSet::new(), 0);
+    for policy in &policies {
+        let by_check = complaints_of_check(&findings, name_of(policy));
+        let (by_server, is_all) = complaints_of_server(create_strictly(&tenant, policy).await)?;
+        let server_alone: Vec<_> = by_server.difference(&by_check).collect();
+        let mut check_alone: Vec<_> = by_check.difference(&by_server).collect();
+        if !is_all {
+            // Rules that the server did not evaluate, for their cost: `rollcall check` has no reason to wait with them.
+            unevaluated += check_alone.len();
+            check_alone.retain(|(_, words)| !rules.contains(words));
+        }
+        if !check_alone.is_empty() || !server_alone.is_empty() {
+            differences.push(format!(
+                "{}\n  check alone: {check_alone:?}\n  server alone: {server_alone:?}",
+                policy["spec"]
+            ));
+        }
+        broken.extend(by_check.into_iter().map(|(_, words)| words));
+    }
+    let (count, of) = (differences.len(), policies.len());
+    ensure!(differences.is_empty(), "{count} of {of}:\n{}", differences.join("\n"));
+    assert_eq!(unevaluated, too_large_and_wrong().len(), "each has a rule that the server did not evaluate");
+    // Each rule of the CRD was broken by one of them.
     let unbroken: Vec<_> = rules.iter().filter(|rule| !broken.contains(*rule)).collect();
     ensure!(rules.len() > 30 && unbroken.is_empty(), "no case breaks {unbroken:?}");
-    println!("{} policies, {} rules", policies.len(), rules.len());
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_no_schema_can_refuse_check_refuses_alone_and_what_is_no_policy_both_by_the_same_field()
+-> Result<()> {
+    let compiled = beyond_a_schema();
+    let specs: Vec<_> = compiled.iter().chain(&not_decoded()).map(|(spec, _)| spec.clone()).collect();
+    let (tenant, policies) = policies_of("decoded", specs).await?;
+    let findings = checked(&tenant, &policies)?;
+    let fields = |policy: &Value| -> BTreeSet<String> {
+        complaints_of_check(&findings, name_of(policy)).into_iter().map(|(field, _)| field).collect()
+    };
+    let (beyond, broken) = policies.split_at(compiled.len());
+    for (policy, (spec, field)) in beyond.iter().zip(&compiled) {
+        assert_eq!(fields(policy), BTreeSet::from([plain_path(field)]), "{spec}");
+        create_strictly(&tenant, policy).await.with_context(|| spec.to_string())?;
+    }
+    for (policy, (spec, field)) in broken.iter().zip(not_decoded()) {
+        assert_eq!(fields(policy), BTreeSet::from([field.to_owned()]), "{spec}");
+        let refused = create_strictly(&tenant, policy).await.err().with_context(|| spec.to_string())?;
+        if code_of(&refused) == Some(400) {
+            // Of a field that it does not know, it says so before it looks at any other.
+            ensure!(
+                format!("{refused:#}").ends_with(&format!("unknown field \"{field}\"")),
+                "{spec}: {refused:#}"
+            );
+            continue;
+        }
+        let (by_server, _) = complaints_of_server(Err(refused))?;
+        assert_eq!(by_server.iter().map(|(at, _)| at.as_str()).collect::<Vec<_>>(), [field], "{spec}");
+    }
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! The built binary against a real control plane. One program, so that all tests share one control plane.
 
 mod admission;
+mod admission_specs;
 mod bad_input;
 mod cascade;
 mod chart;
@@ -61,5 +62,6 @@ mod shapes;
 mod stage;
 mod stories;
 mod stuck;
+mod trust;
 mod upgrade;
 mod verdicts;

@@ -6,6 +6,7 @@ mod departures;
 mod grants;
 mod inventory_client;
 mod inventory_map;
+mod namespace_selection;
 mod own_account;
 mod policy_task;
 mod policy_task_state;

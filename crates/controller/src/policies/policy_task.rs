@@ -11,6 +11,7 @@ use readiness::Time;
 use rollcall_core::StagedList;
 use timer::Seed;
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use watcher::plan::LabelMatcher;
@@ -20,6 +21,7 @@ use watcher::{FollowEvent, FollowFailure, FollowOptions, ParentObject, WireObjec
 use super::departures::Departure;
 use super::grants::{GrantFindings, GrantResult, GrantSettings, RightsGranter};
 use super::inventory_client::{InventoryClient, InventorySettings};
+use super::namespace_selection::{RelistSchedule, apply_namespace_event, policies_choosing_otherwise};
 use super::policy_task_state::{PolicyTaskState, REFUSED_FOR_LONG};
 use super::release_check::ReleaseCheck;
 use super::rights::{ReviewResult, RightsReviewer};
@@ -90,9 +92,7 @@ impl PolicyTask {
                 }
                 error = kinds.next_failure() => return Err(error),
                 Some(event) = events.next() => {
-                    let (moved, suspects) = state.apply_event(event, &self.policies_read);
-                    state.departures.confirm(&self.context.client, suspects);
-                    moved
+                    self.on_policy_event(event, &mut state, granter.findings(), &mut statuses)
                 }
                 Some(departure) = state.departures.next(&state.selector) => {
                     self.settle_departure(departure, &mut state)
@@ -102,8 +102,8 @@ impl PolicyTask {
                     kinds.handle_request(request);
                     false
                 }
-                Some(event) = next_namespace(&mut state.namespaces) => {
-                    self.on_namespace_event(event, &mut state, &mut kinds)?;
+                event = namespaces_move(&mut state.namespaces, &state.relists) => {
+                    self.on_namespaces_moved(event, &mut state, &mut kinds)?;
                     false
                 }
                 () = self.refused_for_long(&state.refused_since) => true,
@@ -183,6 +183,28 @@ impl PolicyTask {
         statuses.write_statuses(state.policies.items(), &state.book, &numbers, &troubles);
     }
 
+    /// An event of the policies' watch; `true` where a new plan is due. A status that somebody else has changed is written
+    /// again.
+    fn on_policy_event(
+        &self,
+        event: FollowEvent<ParentObject>,
+        state: &mut PolicyTaskState,
+        grants: &GrantFindings,
+        statuses: &mut PolicyStatusWriter,
+    ) -> bool {
+        let applied = match &event {
+            FollowEvent::Apply(policy) => Some(policy.child.meta.name.to_string()),
+            _ => None,
+        };
+        let (moved, suspects) = state.apply_event(event, &self.policies_read);
+        state.departures.confirm(&self.context.client, suspects);
+        let found = applied.and_then(|name| state.policies.items()?.get(&name));
+        if !moved && found.is_some_and(|found| statuses.was_edited(found)) {
+            self.write_statuses(state, grants, statuses);
+        }
+        moved
+    }
+
     /// The server has been asked about a policy that is said to be gone; `true` where a new plan is due.
     fn settle_departure(&self, departure: Departure, state: &mut PolicyTaskState) -> bool {
         match departure {
@@ -258,57 +280,50 @@ impl PolicyTask {
         Ok(())
     }
 
-    /// Relists the parents selected by namespace labels after the labels of a namespace changed.
+    /// Notes labels of namespaces, and lists parents again that are selected by them, where that selects others.
+    fn on_namespaces_moved(
+        &self,
+        event: Option<FollowEvent<ChildObject>>,
+        state: &mut PolicyTaskState,
+        kinds: &mut KindTasks,
+    ) -> anyhow::Result<()> {
+        if let Some(event) = event {
+            self.on_namespace_event(event, state, kinds)?;
+        }
+        for kind in state.relists.take_due(Instant::now()) {
+            kinds.restart_kind(kind);
+        }
+        Ok(())
+    }
+
     fn on_namespace_event(
         &self,
         event: FollowEvent<ChildObject>,
         state: &mut PolicyTaskState,
         kinds: &mut KindTasks,
     ) -> anyhow::Result<()> {
-        let reflector = &self.context.reflector;
-        let mut moved = false;
-        match event {
-            FollowEvent::Init => state.namespace_labels.begin_list(),
-            FollowEvent::InitApply(ChildObject { meta, .. }) => {
-                state.namespace_labels.stage_item(meta.name, meta.labels);
-            }
-            FollowEvent::InitDone => {
-                let first = state.namespace_labels.items().is_none();
-                for name in state.namespace_labels.finish_list().into_keys() {
-                    moved |= reflector.set_namespace_labels(&name, None);
-                }
-                for (name, labels) in state.namespace_labels.items().into_iter().flatten() {
-                    moved |= reflector.set_namespace_labels(name, Some(labels));
-                }
-                if first {
-                    return self.replan_all(state, kinds);
-                }
-            }
-            FollowEvent::Apply(ChildObject { meta, .. }) => {
-                moved = reflector.set_namespace_labels(&meta.name, Some(&meta.labels));
-                state.namespace_labels.apply_item(meta.name, meta.labels);
-            }
-            FollowEvent::Delete(ChildObject { meta, .. }) => {
-                moved = reflector.set_namespace_labels(&meta.name, None);
-                state.namespace_labels.remove_item(&meta.name);
-            }
-            FollowEvent::Failure(FollowFailure { cause, detail }) => {
-                self.context.failures.report("follow namespaces", cause.metric_label(), move |failures| {
-                    warn!(
-                        detail,
-                        failures,
-                        "cannot watch namespaces, although a policy selects parents by their labels"
-                    );
-                });
-            }
-            FollowEvent::Alive => {}
+        if let FollowEvent::Failure(FollowFailure { cause, detail }) = event {
+            self.context.failures.report("follow namespaces", cause.metric_label(), move |failures| {
+                warn!(
+                    detail,
+                    failures, "cannot watch namespaces, although a policy selects parents by their labels"
+                );
+            });
+            return Ok(());
         }
-        if moved {
-            let chosen = state.book.in_use.iter().filter(|p| p.compiled.namespace_selector.is_some());
-            for id in chosen
-                .filter_map(|p| state.registry.find_kind(&p.compiled.parent.group, &p.compiled.parent.kind))
-            {
-                kinds.restart_kind(id);
+        let was_listed = state.namespace_labels.items().is_some();
+        let changes = apply_namespace_event(&mut state.namespace_labels, event);
+        for change in &changes {
+            self.context.reflector.set_namespace_labels(&change.name, change.after.as_deref());
+        }
+        if !was_listed && state.namespace_labels.items().is_some() {
+            return self.replan_all(state, kinds);
+        }
+        let now = Instant::now();
+        for policy in policies_choosing_otherwise(&state.book.in_use, &changes) {
+            let parent = &policy.compiled.parent;
+            if let Some(kind) = state.registry.find_kind(&parent.group, &parent.kind) {
+                state.relists.request_relist(kind, now);
             }
         }
         Ok(())
@@ -328,11 +343,19 @@ async fn status_is_due(
     }
 }
 
-async fn next_namespace(
+/// Waits for an event of the namespaces' watch, or, without one, until a kind is to be listed again because of another.
+async fn namespaces_move(
     events: &mut Option<BoxStream<'static, FollowEvent<ChildObject>>>,
+    relists: &RelistSchedule,
 ) -> Option<FollowEvent<ChildObject>> {
-    match events {
-        Some(events) => events.next().await,
-        None => std::future::pending().await,
+    let next = async {
+        match events {
+            Some(events) => events.next().await,
+            None => None,
+        }
+    };
+    tokio::select! {
+        Some(event) = next => Some(event),
+        () = relists.wait_until_due() => None,
     }
 }

@@ -21,14 +21,13 @@ use watcher::{ApiFailureCause, FollowEvent, FollowFailure, ParentObject};
 
 use super::departures::Departures;
 use super::inventory_client::InventoryResult;
+use super::namespace_selection::{NamespaceLabels, RelistSchedule};
 use super::rights::RightsReviewer;
 use super::script_libraries::ScriptLibraries;
 use crate::failure_reporter::FailureReporter;
 
 /// Time after which the Trues of a policy that is refused, and was never accepted, are taken back.
 pub(super) const REFUSED_FOR_LONG: Duration = Duration::from_mins(2);
-
-type Labels = Vec<(Box<str>, Box<str>)>;
 
 /// What is known of policies, and what became of them.
 #[derive(Default)]
@@ -45,7 +44,8 @@ pub(super) struct PolicyTaskState {
     pub(super) inventory: Option<ConditionInventory>,
     pub(super) registry: IdRegistry,
     pub(super) namespaces: Option<BoxStream<'static, FollowEvent<ChildObject>>>,
-    pub(super) namespace_labels: StagedList<Box<str>, Labels>,
+    pub(super) namespace_labels: StagedList<Box<str>, NamespaceLabels>,
+    pub(super) relists: RelistSchedule,
     pub(super) libraries: ScriptLibraries,
     pub(super) rights: RightsReviewer,
     failures: FailureReporter,

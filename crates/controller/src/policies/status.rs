@@ -44,6 +44,23 @@ const PROBES_AFTER: u32 = 4;
 /// Shortest interval between two of those. 1 s.
 const STATUS_PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Status as this process last wrote it.
+#[derive(Clone, Debug)]
+struct WrittenStatus {
+    status: ReadinessPolicyStatus,
+    /// When it was decided.
+    at: Time,
+    /// resourceVersion that the policy got by it.
+    version: u64,
+}
+
+impl WrittenStatus {
+    /// True if another writer has changed the status since.
+    fn was_edited(&self, found: &FoundPolicy) -> bool {
+        found.version > self.version && found.status != self.status
+    }
+}
+
 /// Write that has ended.
 struct SettledStatus {
     name: String,
@@ -52,8 +69,8 @@ struct SettledStatus {
     notice: Option<EventNotice>,
     /// When it was decided.
     at: Time,
-    /// The server's answer; `None` if none came.
-    answer: Option<Result<(), kube::Error>>,
+    /// The resourceVersion of the server's answer; `None` if none came.
+    answer: Option<Result<u64, kube::Error>>,
 }
 
 /// Policy whose last write failed.
@@ -72,7 +89,7 @@ pub(super) struct PolicyStatusWriter {
     notices: Option<NoticeSender>,
     reporter: FailureReporter,
     seed: Seed,
-    written: BTreeMap<String, (ReadinessPolicyStatus, Time)>,
+    written: BTreeMap<String, WrittenStatus>,
     retry_at: Option<Time>,
     under_way: FuturesUnordered<BoxFuture<'static, SettledStatus>>,
     /// Policies that a write is under way for.
@@ -118,6 +135,11 @@ impl PolicyStatusWriter {
         }
     }
 
+    /// True if another writer has changed the status of this policy since it was written.
+    pub(super) fn was_edited(&self, found: &FoundPolicy) -> bool {
+        self.written.get(&found.name).is_some_and(|written| written.was_edited(found))
+    }
+
     /// Begins the writes that are due. They go on while [`PolicyStatusWriter::wait_until_due`] is polled.
     pub(super) fn write_statuses(
         &mut self,
@@ -144,8 +166,11 @@ impl PolicyStatusWriter {
             if used.is_some() && numbers.is_none() {
                 continue;
             }
-            let (old, at) =
-                self.written.get(&policy.name).cloned().unwrap_or((policy.status.clone(), Time::default()));
+            let is_edited = self.was_edited(policy);
+            let (old, at) = match self.written.get(&policy.name) {
+                Some(written) => (written.status.clone(), written.at),
+                None => (policy.status.clone(), Time::default()),
+            };
             // As long as its rules are not read, what is said of them stands.
             let is_refused =
                 old.conditions.iter().any(|held| held.r#type == "Accepted" && held.status == "False");
@@ -160,12 +185,12 @@ impl PolicyStatusWriter {
                 records: troubles.records.filter(|_| used.is_some_and(|u| u.compiled.remembers_outcomes())),
             };
             let status = policy_status(policy, &decided, numbers, snapshot, &old, now);
-            if status == old {
+            if status == *(if is_edited { &policy.status } else { &old }) {
                 continue;
             }
             let only_numbers =
                 ReadinessPolicyStatus { parents: old.parents, ready: old.ready, ..status.clone() } == old;
-            let earliest = if only_numbers { at + STATUS_INTERVAL } else { now };
+            let earliest = if only_numbers || is_edited { at + STATUS_INTERVAL } else { now };
             let notice = acceptance_notice(policy, &old, &status);
             self.write_when_due(&policy.name, (status, notice), earliest, now);
         }
@@ -198,7 +223,13 @@ impl PolicyStatusWriter {
                 PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
             let write = api.patch_status(&name, &params, &patch);
             let answer = tokio::time::timeout(STATUS_WRITE_TIMEOUT, write).await.ok();
-            SettledStatus { name, status, notice, at: now, answer: answer.map(|answer| answer.map(drop)) }
+            SettledStatus {
+                name,
+                status,
+                notice,
+                at: now,
+                answer: answer.map(|a| a.map(|meta| version_of(&meta))),
+            }
         }));
     }
 
@@ -206,13 +237,13 @@ impl PolicyStatusWriter {
         let SettledStatus { name, status, notice, at, answer } = settled;
         self.writing.remove(&name);
         let (cause, error) = match answer {
-            Some(Ok(())) => {
+            Some(Ok(version)) => {
                 self.failures = 0;
                 self.failing.remove(&name);
                 if let (Some(notices), Some(notice)) = (&self.notices, notice) {
                     notices.send_notice(notice);
                 }
-                self.written.insert(name, (status, at));
+                self.written.insert(name, WrittenStatus { status, at, version });
                 return;
             }
             Some(Err(kube::Error::Api(error))) if error.code == 404 => {
@@ -239,6 +270,10 @@ impl PolicyStatusWriter {
     }
 }
 
+fn version_of(policy: &PartialObjectMeta<api::ReadinessPolicy>) -> u64 {
+    policy.metadata.resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or(0)
+}
+
 /// Spreads the delays of policies by their names.
 fn name_key(name: &str) -> u64 {
     let mut hash = FxHasher::default();
@@ -254,4 +289,31 @@ pub(super) struct PolicyTroubles<'t> {
     pub(super) grants: &'t GrantFindings,
     /// Why outcomes of Jobs cannot be saved.
     pub(super) records: Option<&'t RecordsTrouble>,
+}
+
+#[cfg(test)]
+mod tests {
+    use policy::read_policy;
+    use serde_json::json;
+
+    use super::*;
+
+    fn found(version: u64, parents: i64) -> FoundPolicy {
+        let object = json!({
+            "apiVersion": "rollcall.dev/v1alpha1", "kind": "ReadinessPolicy",
+            "metadata": { "name": "a", "uid": "u", "resourceVersion": version.to_string(), "generation": 1 },
+            "spec": { "parent": { "group": "example.com", "kind": "Database" } },
+            "status": { "parents": parents },
+        });
+        read_policy(&serde_json::from_value(object).expect("a policy"))
+    }
+
+    #[test]
+    fn a_status_was_edited_where_a_later_version_says_something_else() {
+        let written = WrittenStatus { status: found(7, 3).status, at: Time(0), version: 7 };
+        let edited = |version: u64, parents: i64| written.was_edited(&found(version, parents));
+        assert!(edited(8, 4));
+        assert!(!edited(8, 3), "something else of it was changed");
+        assert!(!edited(7, 4) && !edited(6, 4), "the watch has not seen the write yet");
+    }
 }

@@ -130,6 +130,40 @@ fn what_was_accepted_is_found_in_the_status_after_a_restart() {
     assert!(!after.why("a").is_empty());
 }
 
+/// What somebody wrote into a status, of whom nobody knows who it was.
+fn forged(generation: i64, spec: &Value) -> Value {
+    json!({ "accepted": { "generation": generation, "spec": spec.to_string() } })
+}
+
+#[test]
+fn what_a_status_keeps_is_never_taken_for_a_spec_that_is_accepted() {
+    for generation in [1, 2, 3] {
+        let status = forged(generation, &databases("status.forged"));
+        let mut decided = PolicyDecisions::default();
+        decided.decide(&[with_status("a", 2, databases("status.ready"), status.clone())]);
+        assert!(decided.in_force()[0].2.contains("status.ready"));
+        let kept = &decided.book.accepted["a"].kept;
+        assert_eq!(kept.generation, 2);
+        assert!(kept.spec.as_ref().is_some_and(|spec| spec.contains("status.ready")), "{kept:?}");
+        decided.decide(&[with_status("a", 3, databases("nonsense("), status)]);
+        assert!(decided.in_force()[0].2.contains("status.ready"), "{generation}: it is the last good word");
+    }
+}
+
+#[test]
+fn a_spec_that_a_status_keeps_is_held_to_what_any_other_is_held_to() {
+    let mut secrets = databases("true");
+    secrets["children"][0]["kind"] = json!({ "kind": "Secret" });
+    let mut unknown = databases("true");
+    unknown["frobnicate"] = json!(1);
+    for wrong in [secrets, unknown, databases("nonsense("), json!("text")] {
+        let mut decided = PolicyDecisions::default();
+        decided.decide(&[with_status("a", 2, databases("nonsense("), forged(1, &wrong))]);
+        assert_eq!(decided.in_force(), [], "{wrong}");
+        assert_eq!(decided.book.in_use[0].acceptance, Acceptance::Refused, "what stands is left");
+    }
+}
+
 #[test]
 fn after_a_restart_nothing_is_judged_by_rules_that_are_gone_and_what_stands_is_left() {
     let kept = |spec: &Value| json!({ "accepted": { "generation": 1, "spec": spec.to_string() } });

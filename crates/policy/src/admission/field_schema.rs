@@ -88,9 +88,11 @@ impl FieldSchema {
         let before = problems.len();
         let problem =
             |path: String, what: &str| PolicyProblem { field: path, what: what.to_owned(), at: None };
-        let broken = self.bounds.iter().filter_map(|bound| bound.broken_by(value));
-        problems.extend(broken.map(|what| problem(path.to_owned(), &what)));
-        if problems.len() > before {
+        let broken: Vec<_> =
+            self.bounds.iter().filter_map(|bound| Some((bound, bound.broken_by(value)?))).collect();
+        let is_oversized = broken.iter().any(|(bound, _)| bound.limits_size());
+        problems.extend(broken.into_iter().map(|(_, what)| problem(path.to_owned(), &what)));
+        if is_oversized {
             return;
         }
         for (name, field) in value.as_object().into_iter().flatten() {
@@ -141,6 +143,11 @@ fn compile_bounds(schema: &Value) -> anyhow::Result<Vec<FieldBound>> {
 }
 
 impl FieldBound {
+    /// True for a bound without which no rule is evaluated, here and by the API server: it limits what rules cost.
+    fn limits_size(&self) -> bool {
+        matches!(self, FieldBound::MaxLength(_) | FieldBound::MaxItems(_) | FieldBound::MaxProperties(_))
+    }
+
     /// What the API server says of a value beyond this bound.
     fn broken_by(&self, value: &Value) -> Option<String> {
         let (text, number) = (value.as_str(), value.as_f64());

@@ -78,7 +78,6 @@ mod tests {
                 "spec.parent.group",
                 "objects of rollcall.dev",
             ),
-            (json!({ "parent": { "kind": "" } }), "spec.parent.kind", "should be at least 1 chars long"),
             (
                 pods(json!({ "kind": { "kind": "x/y" } })),
                 "spec.children[0].kind.kind",
@@ -139,6 +138,18 @@ mod tests {
             assert_eq!(at, field, "{said}");
             assert!(said.starts_with(what), "{said}");
         }
+    }
+
+    #[test]
+    fn a_value_that_breaks_a_bound_and_a_rule_is_told_both_unless_it_is_too_long_for_rules() {
+        let whats = |spec| problems(spec).into_iter().map(|(_, what)| what).collect::<Vec<_>>();
+        let empty = whats(json!({ "parent": { "kind": "" } }));
+        assert_eq!(
+            empty,
+            ["should be at least 1 chars long", "must be the name of a kind, such as Database"]
+        );
+        let long = whats(json!({ "parent": { "kind": "*".repeat(64) } }));
+        assert_eq!(long, ["Too long: may not be more than 63 bytes"]);
     }
 
     #[test]

@@ -70,9 +70,9 @@ impl RemovedFields {
 
     /// Returns `true` if the problem only reports a field as missing that was removed here.
     fn is_consequence(&self, problem: &PolicyProblem) -> bool {
-        let missing = problem.what.strip_prefix("missing field `").and_then(|rest| rest.split_once('`'));
-        let field = |name: &str| format!("{}.{name}", self.original_path(&problem.field));
-        missing.is_some_and(|(name, _)| self.problems.iter().any(|gap| gap.field == field(name)))
+        let parent = self.original_path(&problem.field);
+        missing_field(&parent, &problem.what)
+            .is_some_and(|missing| self.problems.iter().any(|gap| gap.field == missing))
     }
 
     /// Maps a path back to the original document: removing a list item moves the following items up.
@@ -119,10 +119,23 @@ impl RemovedFields {
         Err(self.into_problems())
     }
 
-    fn into_problems(mut self) -> Vec<PolicyProblem> {
-        self.problems.extend(self.refused);
-        self.problems
+    /// What the API server says of a field takes precedence over what a decoder says of it. What is missing is told of its own
+    /// field, in the server's words.
+    fn into_problems(self) -> Vec<PolicyProblem> {
+        let told =
+            self.problems.into_iter().map(|problem| match missing_field(&problem.field, &problem.what) {
+                Some(field) => PolicyProblem { field, what: "Required value".to_owned(), at: problem.at },
+                None => problem,
+            });
+        let told = told.filter(|problem| !self.refused.iter().any(|refused| refused.field == problem.field));
+        told.chain(self.refused.iter().cloned()).collect()
     }
+}
+
+/// Returns the path of the field that is missing in the object at this path, if that is the problem.
+fn missing_field(path: &str, what: &str) -> Option<String> {
+    let (name, _) = what.strip_prefix("missing field `")?.split_once('`')?;
+    Some(if path == "." { name.to_owned() } else { format!("{path}.{name}") })
 }
 
 fn decode_policy(value: &Value) -> Result<ReadinessPolicy, PolicyProblem> {

@@ -64,11 +64,14 @@ const ARROWS: [(&str, &[&str]); 19] = [
     (
         "fuzz",
         &[
+            "aggregator",
             "api",
             "controller",
             "policy",
             "readiness",
             "rollcall-cel",
+            "rollcall-core",
+            "rollcall-record",
             "rollcall-yaml",
             "rules",
             "timer",

@@ -160,7 +160,7 @@ impl EvaluationScheduler {
         }
     }
 
-    /// Schedules the evaluations that the last change of a weight affected, unless they await a list.
+    /// Schedules the evaluations that the last change of a weight affected, unless they await a list, or are due already.
     fn debounce_moved(&mut self, now: Time, origin: ChangeOrigin) {
         for at in 0..self.moved.len() {
             let id = self.moved[at];

@@ -1,9 +1,11 @@
 //! `rollcall release`: removes Rollcall's entries from the parents of policies, before an uninstall.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use anyhow::Context;
 use serde_json::Value;
+use tokio::time::{Interval, MissedTickBehavior};
 use tracing::{info, warn};
 use watcher::status::{
     FIELD_MANAGER, OwnTypes, ParentStatus, PatchGuard, WantedConditions, guarded_patch, patch_body,
@@ -18,6 +20,8 @@ use rollcall_core::write_reply;
 
 /// Most times that the removal from one parent is sent, where others change its conditions meanwhile.
 const MAX_RELEASE_ATTEMPTS: u32 = 5;
+/// Shortest interval between two patches. 10 ms: other clients of the server go on.
+const RELEASE_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Result of a release.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,6 +39,8 @@ pub async fn release_parents(
     namespaces: &[String],
 ) -> anyhow::Result<ReleaseReport> {
     let mut done = ReleaseReport::default();
+    let mut pace = tokio::time::interval(RELEASE_INTERVAL);
+    pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
     for policy in policies {
         let parent = &policy.parent;
         let own = OwnTypes::of(written_types(&policy.condition, policy.fallback.as_deref()));
@@ -53,7 +59,7 @@ pub async fn release_parents(
         for scope in scopes {
             let objects = list_live::<ParentObject>(client, &api, scope, None).await?;
             for object in objects.into_iter().filter(|object| is_selected(&object.child.meta)) {
-                match release_parent(client, &api, &object, &own).await {
+                match release_parent(client, &api, &object, &own, &mut pace).await {
                     Ok(true) => done.released += 1,
                     Ok(false) => {}
                     Err(error) => {
@@ -83,6 +89,7 @@ async fn release_parent(
     api: &ApiKind,
     object: &ParentObject,
     own: &OwnTypes<'_>,
+    pace: &mut Interval,
 ) -> anyhow::Result<bool> {
     let WireMeta { namespace, name, uid, .. } = &object.child.meta;
     let title = format!("{api} {namespace}/{name}");
@@ -93,6 +100,7 @@ async fn release_parent(
             return Ok(false);
         };
         attempts += 1;
+        pace.tick().await;
         let refusal = match send_patch(client, api, namespace, name, &patch).await {
             Ok(()) => break,
             // It was changed since it was read, or its schema requires the list.

@@ -2,6 +2,7 @@
 
 mod conflict_notices;
 mod loop_channels;
+mod release_notice;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,6 +29,7 @@ use conflict_notices::{ConflictNotices, NoticeRecorder};
 pub(crate) use loop_channels::LoopChannels;
 use loop_channels::LoopInput;
 pub use loop_channels::TreeSender;
+use release_notice::log_release_progress;
 
 /// Maximum number of objects taken from the dirty set in one turn, so that no other input of the loop is starved.
 const MAX_OBJECTS_PER_TURN: usize = 256;
@@ -109,12 +111,13 @@ impl EventLoop {
             self.metrics.set_write_queue(self.core.write_queue_len());
             self.channels.transitions.publish_transitions(self.core.take_transitions());
             self.report_flaps();
+            self.core.take_release_progress().into_iter().for_each(log_release_progress);
             self.order_resyncs(now)?;
             self.publish_stats(now);
             match self.next_input(&stop).await? {
                 LoopInput::Stop => return Ok(()),
                 LoopInput::Deadline => self.on_deadline()?,
-                LoopInput::Settled(settled) => self.on_settled(&settled),
+                LoopInput::Settled(settled) => self.on_settled(&settled)?,
                 LoopInput::Leadership(leads) => self.set_leadership(leads),
                 LoopInput::Kind(kind, event) => self.on_kind_event(kind, &event),
                 LoopInput::Plan(plan) => self.set_plan(plan)?,
@@ -211,7 +214,7 @@ impl EventLoop {
         (self.changed, self.publish_at) = (true, now);
     }
 
-    fn on_settled(&mut self, settled: &SettledWrite) {
+    fn on_settled(&mut self, settled: &SettledWrite) -> anyhow::Result<()> {
         let now = self.clock.now();
         if let Some(failure) = &settled.failure {
             let cause = (settled.kind, settled.label, failure.status);
@@ -232,6 +235,13 @@ impl EventLoop {
                 self.metrics.observe_first_ready(&words.name, now - since);
             }
         }
+        if self.core.take_outage_end() {
+            // Their tasks wait longer and longer between attempts, as the server failed.
+            for kind in self.health.stale_kinds() {
+                self.channels.kind_requests.send(KindRequest::Relist(kind))?;
+            }
+        }
+        Ok(())
     }
 
     fn on_kind_event(&mut self, kind: KindId, event: &KindEvent) {

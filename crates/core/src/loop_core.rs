@@ -9,25 +9,24 @@ use aggregator::{
     PolicyId, WriteTicket,
 };
 use readiness::Time;
-use readiness::rollup::{ConditionStatus, LevelTally, ParentReason};
+use readiness::rollup::{LevelTally, ParentReason};
 use timer::Seed;
 use watcher::reflector::{ObjectRow, Reflector};
-use watcher::status::{ListShape, ParentStatus, PatchGuard, WantedConditions, guarded_patch};
+use watcher::status::WantedConditions;
 
 use super::causes::CauseFinder;
 use super::cluster_snapshot::{ClusterSnapshot, ParentDetail};
 use super::finalizer_flaps::FinalizerFlaps;
 use super::kind_names::KindNames;
 use super::live_reads::{self, LiveRead};
-use super::parent_write::ParentWrite;
+use super::parent_write::{AddressedWrite, ParentWrite, PlannedWrite, is_told_of_generation};
 use super::policy_summary::PolicySummary;
 use super::quotes::{QuoteSources, Quotes};
 use super::render::ConditionRenderer;
 use super::top_cause::{TopCause, TopCauseFinder};
 use super::transition::{ObjectRef, Transition, TransitionBuilder};
 use super::tree::{TreeBuilder, TreeNode, VerdictAges};
-use super::write_breaker::WriteBreakers;
-use super::write_queue::{QueuedParent, WriteQueue};
+use super::write_schedule::{ReleaseProgress, WriteSchedule, WriteTurn};
 
 /// Largest number of changed objects observed at the start of a turn.
 const MAX_OBJECTS_FIRST: usize = 256;
@@ -43,19 +42,9 @@ pub struct Core {
     drafts: Vec<ParentDraft>,
     flaps: FinalizerFlaps,
     quotes: Quotes,
-    queue: WriteQueue,
-    breakers: WriteBreakers,
-    max_in_flight_writes: usize,
+    schedule: WriteSchedule,
     /// Transitions of the last turn. They are discarded if they are not taken.
     transitions: Vec<Transition>,
-}
-
-fn status_transition(status: &ParentStatus, wanted: &WantedConditions) -> Option<ConditionStatus> {
-    let main = wanted.entries.first()?;
-    let before = status.our_entry(&main.r#type).map(|held| held.to_entry().status);
-    (before.as_ref() != Some(&main.status))
-        .then(|| main.parent_reason().map(ParentReason::condition_status))
-        .flatten()
 }
 
 impl Core {
@@ -69,21 +58,19 @@ impl Core {
             drafts: Vec::new(),
             flaps: FinalizerFlaps::default(),
             quotes: Quotes::default(),
-            queue: WriteQueue::default(),
-            breakers: WriteBreakers::default(),
-            max_in_flight_writes: usize::MAX,
+            schedule: WriteSchedule::default(),
             transitions: Vec::new(),
         }
     }
 
     /// Limits the writes that are handed out and not settled, to as many as the writer has room for. No limit by default.
     pub fn set_max_in_flight_writes(&mut self, most: usize) {
-        self.max_in_flight_writes = most;
+        self.schedule.set_max_in_flight(most);
     }
 
     /// Number of parents with something to say that are not written yet.
     pub fn write_queue_len(&self) -> usize {
-        self.queue.len()
+        self.schedule.len()
     }
 
     /// Sets the display name of a kind.
@@ -117,7 +104,7 @@ impl Core {
             if gone {
                 self.flaps.forget(*id);
                 self.quotes.texts.forget(*id);
-                self.queue.remove_parent(*id);
+                self.schedule.remove_parent(*id);
                 self.reflector.recycle_slot(*id);
             }
         }
@@ -136,7 +123,7 @@ impl Core {
         let mut drafts = std::mem::take(&mut self.drafts);
         self.engine.poll(now, &mut drafts);
         self.quote_drafts(&drafts, now);
-        let first_new = self.queue.next_number();
+        let first_new = self.schedule.next_number();
         for draft in drafts.drain(..) {
             self.enqueue_draft(now, draft.parent);
         }
@@ -167,7 +154,7 @@ impl Core {
             }
         }
         if let Some(kind) = self.reflector.read_row(parent, |row| row.kind) {
-            self.queue.enqueue_parent(parent, kind, self.engine.is_write_failing(parent));
+            self.schedule.enqueue_parent(parent, kind, self.engine.is_write_failing(parent));
         }
     }
 
@@ -175,22 +162,37 @@ impl Core {
     /// nothing to say any more, or something else.
     fn take_writes(&mut self, now: Time, first_new: u64) -> Vec<ParentWrite> {
         let mut writes = Vec::new();
-        while self.breakers.in_flight_count() < self.max_in_flight_writes {
-            let breakers = &self.breakers;
-            let next = self.queue.take_next(|kind, retries| breakers.may_write(kind, retries, now));
-            let Some(QueuedParent { parent, number, failing }) = next else { break };
-            if !self.engine.confirm_draft(parent, now) {
+        while let Some(turn) = self.schedule.take_next(first_new, now) {
+            if !self.engine.confirm_draft(turn.parent, now) || self.defer_blindness(turn.parent, now) {
                 continue;
             }
-            if number < first_new {
-                self.quote_drafts(&[ParentDraft { parent }], now);
+            if turn.waited {
+                self.quote_drafts(&[ParentDraft { parent: turn.parent }], now);
             }
-            if let Some(write) = self.prepare_write(now, parent) {
-                self.breakers.begin_write(write.kind, write.ticket, write.digest, failing, now);
+            if let Some(write) = self.prepare_write(now, turn) {
+                self.schedule.begin_write(turn, &write, now);
                 writes.push(write);
             }
         }
         writes
+    }
+
+    /// Puts off what is to be said of a blindness while its end is near, and returns `true` if it did. A new generation is
+    /// told at once.
+    fn defer_blindness(&mut self, parent: ObjectId, now: Time) -> bool {
+        let Some(until) = self.schedule.blindness_waits_until(now) else { return false };
+        let answers = self.engine.answers_to_write(parent);
+        let is_blind = answers.iter().any(|(_, answer)| answer.reason == ParentReason::WatchStale);
+        let defers = is_blind && self.reflector.read_row(parent, is_told_of_generation).unwrap_or(false);
+        if defers {
+            self.engine.defer_draft(parent, until);
+        }
+        defers
+    }
+
+    /// Returns `true` once after each outage in which no write was answered: kinds that are not seen can be listed again.
+    pub fn take_outage_end(&mut self) -> bool {
+        self.schedule.take_outage_end()
     }
 
     /// Finds the causes for which parents are not ready.
@@ -286,19 +288,30 @@ impl Core {
 
     /// Time of the next work of the core if nothing changes before.
     pub fn next_deadline(&self) -> Option<Time> {
-        let deadlines = [self.engine.next_deadline(), self.flaps.next_deadline(), self.next_write_deadline()];
+        let deadlines =
+            [self.engine.next_deadline(), self.flaps.next_deadline(), self.schedule.next_deadline()];
         deadlines.into_iter().flatten().min()
     }
 
-    /// Time at which a waiting write may be sent though nothing else happens: the next probe of a kind that failed.
-    fn next_write_deadline(&self) -> Option<Time> {
-        let room = self.breakers.in_flight_count() < self.max_in_flight_writes;
-        let kinds = self.queue.waiting_kinds().filter(|_| room);
-        kinds.filter_map(|(kind, retries)| self.breakers.next_probe(kind, retries)).min()
+    /// The release of many parents that no policy chooses any more, where it begins and where it ends.
+    pub fn take_release_progress(&mut self) -> Option<ReleaseProgress> {
+        self.schedule.take_release_progress()
     }
 
-    /// Prepares the write to `parent`, if its entries differ from those wanted and its turn has come.
-    fn prepare_write(&mut self, now: Time, parent: ObjectId) -> Option<ParentWrite> {
+    /// Moves a parent that conditions only leave to those that are released at a pace, and returns `true` if it did.
+    fn defer_release(&mut self, turn: WriteTurn, wanted: &WantedConditions) -> bool {
+        let releases = |row: &ObjectRow| row.parent.as_ref().is_some_and(|row| row.status.only_loses(wanted));
+        let kind = |row: &ObjectRow| releases(row).then_some(row.kind);
+        let Some(kind) = self.reflector.read_row(turn.parent, kind).flatten() else { return false };
+        self.schedule.enqueue_release(turn.parent, kind, turn.failing);
+        // How long it waits for its pace is no latency.
+        self.engine.take_first_touch(turn.parent);
+        true
+    }
+
+    /// Prepares the write to a parent, if its entries differ from those wanted and its turn has come.
+    fn prepare_write(&mut self, now: Time, turn: WriteTurn) -> Option<ParentWrite> {
+        let parent = turn.parent;
         let judged = self.engine.parent_generation(parent);
         if !self.is_generation_current(parent, judged) {
             self.observe_objects(now, &[parent]);
@@ -308,6 +321,9 @@ impl Core {
             self.reflector.use_fallback_type(parent);
         }
         let wanted = self.render_conditions(parent, now)?;
+        if !turn.is_release && self.defer_release(turn, &wanted) {
+            return None;
+        }
         let digest = watcher::status::conditions_digest(&wanted.entries, wanted.observed_generation);
         let DeliveryDecision::Send(ticket) = self.engine.offer_digest(parent, digest, now) else {
             return None;
@@ -315,57 +331,19 @@ impl Core {
         let policies = self.engine.answers_to_write(parent).into_iter().map(|(policy, _)| policy).collect();
         let kind = self.reflector.read_row(parent, |row| row.kind);
         let requires_list = kind.is_some_and(|kind| self.reflector.requires_list(kind));
-        let write = self.reflector.read_row(parent, |row| {
-            let row_parent = row.parent.as_ref()?;
-            if judged.is_some_and(|generation| generation != row_parent.view.generation) {
-                return None;
-            }
-            let uid = row_parent.uid.to_string();
-            let guarded = PatchGuard {
-                uid: &uid,
-                generation: row_parent.generation(),
-                version: row.version,
-                status: &row_parent.status,
-                requires_list,
-            };
-            Some(guarded_patch(&guarded, &wanted).map(|patch| ParentWrite {
-                parent,
-                ticket,
-                kind: row.kind,
-                namespace: row.namespace.to_string(),
-                name: row.name.to_string(),
-                uid: uid.clone(),
-                policies,
-                patch,
-                status_transition: status_transition(&row_parent.status, &wanted),
-                wanted,
-                digest,
-            }))
-        });
-        match write.flatten() {
-            Some(Some(write)) => Some(write),
-            Some(None) => {
-                self.engine.settle_write(parent, ticket, self.unsent_outcome(parent), now);
+        let plan = PlannedWrite { parent, ticket, policies, wanted, digest, judged, requires_list };
+        let write = self.reflector.read_row(parent, |row| plan.address_to(row));
+        match write.unwrap_or(AddressedWrite::Outdated) {
+            AddressedWrite::Send(write) => Some(*write),
+            AddressedWrite::Unsent(outcome) => {
+                self.engine.settle_write(parent, ticket, outcome, now);
                 None
             }
             // A newer generation arrived during rendering. Nothing was sent; the parent is evaluated again.
-            None => {
+            AddressedWrite::Outdated => {
                 self.settle_write(now, parent, ticket, DeliveryOutcome::Conflict);
                 None
             }
-        }
-    }
-
-    /// Outcome of a write that has nothing to send.
-    fn unsent_outcome(&self, parent: ObjectId) -> DeliveryOutcome {
-        let unwritable = |row: &ObjectRow| {
-            row.parent.as_ref().is_some_and(|row| matches!(row.status.list, ListShape::Unwritable(_)))
-        };
-        match self.reflector.read_row(parent, unwritable) {
-            // The status has a shape that cannot hold an entry: there is nothing to send until that changes.
-            Some(true) => DeliveryOutcome::Pruned,
-            // The parent changed to the wanted state in between; the next change must not wait for that.
-            _ => DeliveryOutcome::Unsent,
         }
     }
 
@@ -388,7 +366,7 @@ impl Core {
         // Changes read in between have to be observed before the outcome, or they would look like another writer's.
         self.observe_objects(now, &[parent]);
         let shown = self.reflector.read_row(parent, |row| row.parent.as_ref().map(|p| p.view.digest));
-        self.breakers.end_write(ticket, outcome, shown.flatten(), now);
+        self.schedule.end_write(ticket, outcome, shown.flatten(), now);
         self.engine.settle_write(parent, ticket, outcome, now);
     }
 

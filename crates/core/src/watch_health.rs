@@ -230,6 +230,12 @@ impl WatchHealth {
         None
     }
 
+    /// Kinds that could be neither watched nor listed for too long.
+    pub fn stale_kinds(&self) -> impl Iterator<Item = KindId> {
+        let stale = self.kinds.iter().filter(|(_, kind)| kind.stage == WatchStage::Blind(Blindness::Stale));
+        stale.map(|(id, _)| *id)
+    }
+
     /// Earliest deadline of a kind.
     pub fn next_deadline(&self) -> Option<Time> {
         self.deadlines.next_deadline()

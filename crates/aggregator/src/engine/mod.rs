@@ -168,6 +168,11 @@ impl Engine {
         draftable
     }
 
+    /// Puts off the draft of `parent`: it is made again at `until`, if there still is one.
+    pub fn defer_draft(&mut self, parent: ObjectId, until: Time) {
+        self.deliveries.schedule_draft(parent, until);
+    }
+
     /// Offers a draft whose conditions were rendered to this digest.
     pub fn offer_digest(&mut self, parent: ObjectId, digest: EntriesDigest, now: Time) -> DeliveryDecision {
         let window = self.reader().write_window(parent);

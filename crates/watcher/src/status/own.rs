@@ -29,6 +29,11 @@ pub fn written_types<'a>(condition: &'a str, fallback: Option<&'a str>) -> impl 
     std::iter::once(condition).chain(fallback).chain(beside.iter().copied())
 }
 
+/// Returns `true` for what is written beside `Ready`, and comes and goes with the answer.
+pub(super) fn is_beside_ready(kind: &str) -> bool {
+    BESIDE_READY.contains(&kind)
+}
+
 /// Types of conditions that are ours on a parent.
 #[derive(Clone, Debug, Default)]
 pub struct OwnTypes<'a> {

@@ -6,7 +6,7 @@ use aggregator::ThinList;
 use rustc_hash::FxHashMap;
 use serde_json::value::RawValue;
 
-use super::entry::{ConditionEntry, FIELD_MANAGER};
+use super::entry::{ConditionEntry, FIELD_MANAGER, WantedConditions, conditions_digest};
 use super::own::{self, OwnTypes};
 use super::owned_condition::{OwnedCondition, read_entry};
 use super::raw_json;
@@ -187,6 +187,21 @@ impl ParentStatus {
     /// Our entries without those that the schema's default supplied: what Rollcall wrote.
     pub fn written(&self) -> impl Iterator<Item = &OwnedCondition> {
         self.ours.iter().filter(|held| !self.is_default(held))
+    }
+
+    /// Returns `true` if these conditions differ from what Rollcall wrote in nothing but what leaves: an answer of a policy,
+    /// and what stands beside it.
+    pub fn only_loses(&self, wanted: &WantedConditions) -> bool {
+        let is_wanted =
+            |held: &OwnedCondition| wanted.entries.iter().any(|entry| entry.r#type == held.kind());
+        let is_said = |entry: &ConditionEntry| {
+            let said = |held: &OwnedCondition| conditions_digest([held.to_entry()], None);
+            self.our_entry(&entry.r#type).map(said) == Some(conditions_digest([entry], None))
+        };
+        let leaves = |held: &OwnedCondition| {
+            !is_wanted(held) && (wanted.entries.is_empty() || !own::is_beside_ready(held.kind()))
+        };
+        self.written().any(leaves) && wanted.entries.iter().all(is_said)
     }
 
     /// Returns `true` if this entry of ours is the schema's default, and the only one of its type.

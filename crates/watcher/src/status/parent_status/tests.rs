@@ -172,3 +172,37 @@ fn an_observed_generation_that_a_default_supplied_is_nobodys_evidence() {
     let written = read(&json!({"metadata": {"managedFields": fields}, "status": {"observedGeneration": 3}}));
     assert!(written.has_foreign_generation() && !written.has_own_generation());
 }
+
+#[test]
+fn only_an_answer_that_leaves_while_the_others_stand_is_a_mere_loss() {
+    let held = [("Ready", "ChildrenFailed"), ("Stalled", "ChildrenFailed"), ("Synced", "AllChildrenReady")];
+    let entry = |kind: &str, reason: &str| {
+        let mut entry = ours(reason);
+        entry["type"] = kind.into();
+        entry["observedGeneration"] = 1.into();
+        entry
+    };
+    let list: Vec<Value> = held.iter().map(|(kind, reason)| entry(kind, reason)).collect();
+    let object = json!({"status": {"conditions": list}}).to_string();
+    let own = OwnTypes::of(["Ready", "Reconciling", "Stalled", "Synced"]);
+    let status = ParentStatus::read(&RawValue::from_string(object).unwrap(), &own);
+    for (wanted, mere_loss) in [
+        (vec![], true),
+        (vec![("Synced", "AllChildrenReady")], true),
+        (vec![("Ready", "ChildrenFailed")], true),
+        (vec![("Ready", "ChildrenFailed"), ("Synced", "AllChildrenReady")], false),
+        (vec![("Synced", "ChildrenFailed")], false),
+        (vec![("Fallback", "ChildrenFailed"), ("Synced", "AllChildrenReady")], false),
+    ] {
+        let entries = wanted
+            .iter()
+            .map(|(kind, reason)| serde_json::from_value(entry(kind, reason)).unwrap())
+            .collect();
+        let wanted = WantedConditions { entries, observed_generation: None };
+        assert_eq!(status.only_loses(&wanted), mere_loss, "{wanted:?}");
+    }
+    let default = json!({"type": "Ready", "status": "Unknown", "reason": "ChildrenPending", "message": "Waiting for Rollcall",
+        "lastTransitionTime": "1970-01-01T00:00:00Z", "observedGeneration": 0});
+    let unwritten = read(&json!({"status": {"conditions": [default]}}));
+    assert!(!unwritten.only_loses(&WantedConditions::default()), "the schema says that, not we");
+}

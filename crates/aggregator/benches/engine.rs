@@ -49,6 +49,7 @@ fn policy() -> EnginePolicy {
         deadline: None,
         shadow: false,
         expects_names: false,
+        requires_proof: false,
         acceptance: aggregator::Acceptance::Accepted,
     }
 }

@@ -7,7 +7,7 @@ use readiness::{Level, OptionalTime, Time};
 
 use crate::answer_view::{AnswerView, WrittenAnswer};
 use crate::critical_tally::CriticalTally;
-use crate::evaluation::{ChildCounts, GenerationPhase, ObservedParent, SteadyLimits};
+use crate::evaluation::{ChildCounts, GenerationPhase, GenerationProof, ObservedParent, SteadyLimits};
 use crate::list_gate::{ListGate, PolicyGate};
 use crate::types::{EnginePolicy, HandledEvidence, KindState, PolicyAnswer};
 
@@ -139,12 +139,26 @@ fn await_operator(
     if is_silence && matches!(gate, ListGate::Blind(_)) {
         return None;
     }
+    let lacks_proof = policy.requires_proof && observed.phase.proof != GenerationProof::Given;
+    if lacks_proof {
+        observed.phase.proof = GenerationProof::Awaited;
+    }
     if let Err(again) = check_handled(observed, children, policy, listed_at, now) {
+        if !lacks_proof {
+            // It has to hold when everything else does.
+            observed.phase.proof = GenerationProof::NotAsked;
+        }
         let limits = TimeLimits::new(policy, &observed.view);
         let limits = if again.is_some() { limits.of_silent(observed, policy, listed_at) } else { limits };
         return Some(answer_pending(&observed.phase, limits, now, all, again));
     }
-    if observed.phase.progress.handle() && observed.evidence == HandledEvidence::Handled {
+    if lacks_proof {
+        let limits = TimeLimits::new(policy, &observed.view);
+        let is_blind = matches!(gate, ListGate::Blind(_));
+        return (!is_blind).then(|| answer_pending(&observed.phase, limits, now, all, None));
+    }
+    let is_told = observed.evidence == HandledEvidence::Handled || policy.requires_proof;
+    if observed.phase.progress.handle() && is_told {
         observed.phase.handled_at = now;
     }
     None
@@ -159,10 +173,12 @@ fn check_handled(
     listed_at: Time,
     now: Time,
 ) -> Result<(), Option<Time>> {
-    let moved = || observed.has_moved_since_generation(children, policy);
+    // That a child moved suggests what the proof of the policy shows.
+    let is_proven = observed.phase.proof == GenerationProof::Given;
+    let moved = || is_proven || observed.has_moved_since_generation(children, policy);
     match observed.evidence {
         HandledEvidence::Handled => Ok(()),
-        HandledEvidence::Unproven if !observed.phase.awaits_proof || moved() => Ok(()),
+        HandledEvidence::Unproven if !observed.phase.awaits_movement || moved() => Ok(()),
         HandledEvidence::NotYet
         | HandledEvidence::Unmarked
         | HandledEvidence::Unproven

@@ -27,8 +27,8 @@ mod types;
 pub use answer_view::{AnswerExtras, AnswerView, WrittenAnswer};
 pub use delivery::{DeliveryDecision, DeliveryOutcome, WriteTicket};
 pub use engine::{
-    ChildOf, Engine, EngineReader, EvaluationCounts, EvaluationState, ParentDraft, RecountResult,
-    UnreadyChild,
+    ChildOf, Engine, EngineReader, EvaluationCounts, EvaluationState, ParentDraft, PendingProofs,
+    ProofRequest, RecountResult, UnreadyChild,
 };
 pub use ids::{EvaluationId, KindId, ObjectId, PolicyId, SelectorId};
 pub use thin_list::ThinList;

@@ -182,6 +182,8 @@ pub struct EnginePolicy {
     pub shadow: bool,
     /// A group expects children by name.
     pub expects_names: bool,
+    /// A generation counts as handled only once [`crate::PendingProofs::record_proof`] has said so.
+    pub requires_proof: bool,
     /// Whether it may speak.
     pub acceptance: Acceptance,
 }
@@ -190,6 +192,11 @@ impl EnginePolicy {
     /// Returns `true` if the children of this group decide the condition.
     pub(crate) fn is_critical(&self, group: u8) -> bool {
         self.groups.get(usize::from(group)).is_some_and(|group| group.role == GroupRole::Critical)
+    }
+
+    /// Returns `true` if the children of a parent are known one by one.
+    pub(crate) fn tracks_names(&self) -> bool {
+        self.expects_names || self.requires_proof
     }
 
     /// Returns the groups with their indices. A group beyond index 255 could not be named by a link, and has no children.

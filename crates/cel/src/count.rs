@@ -3,6 +3,7 @@
 use crate::cel_type::CelType;
 use crate::errors::{CompileError, EvalError};
 use crate::meter::{CostBounds, CostMeter};
+use crate::name_scope::RootNames;
 use crate::object_json::ObjectJson;
 use crate::program::CelProgram;
 use crate::value::CelValue;
@@ -39,7 +40,7 @@ impl Default for CountBudget {
 impl CountExpression {
     /// Compiles `source`, in which the object is named `id`.
     pub fn compile(source: &str, id: &str) -> Result<CountExpression, CompileError> {
-        CelProgram::compile(source, Some(id), CelType::Int).map(CountExpression)
+        CelProgram::compile(source, RootNames::Object(id), CelType::Int).map(CountExpression)
     }
 
     /// Returns the count for this object, for which a budget of its own is there.

@@ -4,6 +4,7 @@ use crate::cel_type::CelType;
 use crate::errors::{CompileError, EvalError};
 use crate::json_tree::{JsonFields, JsonTree, NeededFields};
 use crate::meter::CostMeter;
+use crate::name_scope::RootNames;
 use crate::object_json::ObjectJson;
 use crate::program::CelProgram;
 
@@ -44,7 +45,7 @@ impl HealthCheck {
         failed: Option<&str>,
     ) -> Result<HealthCheck, (&'static str, CompileError)> {
         let program = |name: &'static str, source: &str| {
-            CelProgram::compile(source, None, CelType::Bool).map_err(|error| (name, error))
+            CelProgram::compile(source, RootNames::Fields, CelType::Bool).map_err(|error| (name, error))
         };
         let in_progress = in_progress.map(|source| program("inProgress", source)).transpose()?;
         let failed = failed.map(|source| program("failed", source)).transpose()?;

@@ -4,6 +4,7 @@ use crate::cel_type::CelType;
 use crate::errors::{CompileError, EvalError};
 use crate::json_tree::NeededFields;
 use crate::meter::CostMeter;
+use crate::name_scope::RootNames;
 use crate::object_json::ObjectJson;
 use crate::program::CelProgram;
 
@@ -23,7 +24,8 @@ impl ReadyWhen {
         let mut needs = NeededFields::default();
         for (at, source) in expressions.iter().enumerate() {
             let inner = source.trim().strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
-            let program = CelProgram::compile(inner.unwrap_or(source), id, CelType::Bool)
+            let roots = id.map_or(RootNames::Fields, RootNames::Object);
+            let program = CelProgram::compile(inner.unwrap_or(source), roots, CelType::Bool)
                 .map_err(|error| (at, error))?;
             needs.merge_needs(&program.needs);
             programs.push(program);

@@ -1,5 +1,5 @@
 //! Bounded CEL over Kubernetes objects: Flux's `healthCheckExprs` ([`HealthCheck`]), kro's `readyWhen` ([`ReadyWhen`]),
-//! and an expression that yields a count ([`CountExpression`]). Compiled once and evaluated on any thread, within bounds
+//! an expression that yields a count ([`CountExpression`]), and one over a parent and its children ([`ProofExpression`]). Compiled once and evaluated on any thread, within bounds
 //! that no expression can exceed.
 //!
 //! ```
@@ -16,7 +16,7 @@
 //!
 //! **Names.** The top-level fields of the object, as in Flux: `status.phase == 'Running'`. Those of built-in kinds and
 //! the common ones of custom resources are known; any other is reached through `self`, the object itself (`object` is
-//! the same). In `readyWhen` the only name is the object's id.
+//! the same). In `readyWhen` the only name is the object's id; in a proof they are `parent` and `children`.
 //!
 //! **Types.** JSON integers are `int`, never `uint`; those beyond the range of `int` are `double`, as Kubernetes
 //! decodes them. Types that are known without an object are checked at compile time; `dyn(x)` postpones that.
@@ -31,7 +31,7 @@
 //!
 //! **Bounds.** At compile time: length (8 KiB), depth (100), nested loops (5). At run time: 100,000 steps (an
 //! operation, an element walked, 64 bytes read) and 8 MiB allocated, and as a last resort 250 ms; counts of one object
-//! share 20,000 steps and 4 MiB ([`CountBudget`]). A limit ends the
+//! share 20,000 steps and 4 MiB ([`CountBudget`]), and a proof has 50,000 and 4 MiB. A limit ends the
 //! evaluation; `&&`, `||`, `all` and `exists`, which absorb errors, do not absorb that.
 //!
 //! **Why the parser of the `cel` crate and not its interpreter.** Tried: `cel` 0.15 and `kube-cel` 0.8. Neither
@@ -51,6 +51,8 @@ mod errors;
 mod eval;
 mod eval_result;
 mod fault;
+mod field_paths;
+mod field_projection;
 mod flux;
 mod functions;
 mod json_key;
@@ -74,6 +76,7 @@ mod overload;
 mod parse;
 mod pattern;
 mod program;
+mod proof;
 mod timestamp;
 mod type_meta;
 mod value;
@@ -89,9 +92,11 @@ mod tests;
 
 pub use count::{CountBudget, CountExpression};
 pub use errors::{CompileError, EvalError};
+pub use field_projection::{FieldProjection, ProjectionError};
 pub use flux::{HealthCheck, HealthCheckResult};
 pub use json_key::JsonKey;
 pub use kro::ReadyWhen;
 pub use limit::CostLimit;
 pub use object_json::ObjectJson;
+pub use proof::{ProofExpression, ProofResult};
 pub use type_meta::read_type_meta;

@@ -11,7 +11,7 @@ use crate::cel_type::CelType;
 use crate::functions;
 use crate::json_tree::NeededFields;
 use crate::macros::{LoopCall, MacroCall};
-use crate::name_scope::NameScope;
+use crate::name_scope::{NameScope, RootNames};
 use crate::names::{self, qualified_name};
 use crate::nesting::MAX_EXPRESSION_DEPTH;
 use crate::node::{CelMacroLoop, ExprNode, TypedNode};
@@ -34,9 +34,9 @@ pub(crate) struct LoweringContext<'s> {
 }
 
 impl<'s> LoweringContext<'s> {
-    /// Begins a compilation; `id` is the name of the object, in kro.
-    pub(crate) fn new(positions: &'s NodePositions<'s>, id: Option<&'s str>) -> Self {
-        LoweringContext { positions, names: NameScope::new(id), loops: 0, depth: 0 }
+    /// Begins a compilation over these names.
+    pub(crate) fn new(positions: &'s NodePositions<'s>, roots: RootNames<'s>) -> Self {
+        LoweringContext { positions, names: NameScope::new(roots), loops: 0, depth: 0 }
     }
 
     /// Returns the parts of the object that were named.
@@ -132,7 +132,7 @@ impl<'s> LoweringContext<'s> {
         let (node, ty) = self.lower_operand(&select.operand, &select.field)?;
         let result = match (&node, ty) {
             (_, CelType::Optional) => CelType::Optional,
-            (ExprNode::TopLevelField(root), _) => names::subfield_type(root, &select.field),
+            (ExprNode::TopLevelField(root), _) => self.names.subfield_type(root, &select.field),
             (ExprNode::WholeObject, _) => names::top_level_type(&select.field),
             _ => CelType::Dyn,
         };

@@ -5,18 +5,28 @@ use crate::json_tree::NeededFields;
 use crate::names;
 use crate::node::{ExprNode, TypedNode};
 
+/// Names that an expression may use, apart from the variables of its own macros.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum RootNames<'s> {
+    /// The top-level fields of one object, and the object itself as `self` or `object`.
+    Fields,
+    /// One object, by this name alone.
+    Object(&'s str),
+    /// Several values, each by its name.
+    Values(&'s [(&'s str, CelType)]),
+}
+
 /// Names that are known at one place of an expression.
 pub(crate) struct NameScope<'s> {
-    /// The name of the object in kro, by which alone it is known there.
-    id: Option<&'s str>,
+    roots: RootNames<'s>,
     needs: NeededFields,
     /// Variables of the enclosing macros, outermost first.
     locals: Vec<(Box<str>, CelType)>,
 }
 
 impl<'s> NameScope<'s> {
-    pub(crate) fn new(id: Option<&'s str>) -> Self {
-        NameScope { id, needs: NeededFields::default(), locals: Vec::new() }
+    pub(crate) fn new(roots: RootNames<'s>) -> Self {
+        NameScope { roots, needs: NeededFields::default(), locals: Vec::new() }
     }
 
     /// Returns the parts of the object that were named.
@@ -40,12 +50,29 @@ impl<'s> NameScope<'s> {
         self.locals.iter().any(|(local, _)| **local == *name)
     }
 
-    fn is_field(&self, name: &str) -> bool {
-        self.id.is_none() && names::TOP_LEVEL_FIELDS.contains(&name)
+    /// Type of a name that denotes a field of what the expression is evaluated on; `None` if it denotes none.
+    fn field_type(&self, name: &str) -> Option<CelType> {
+        match self.roots {
+            RootNames::Fields => names::TOP_LEVEL_FIELDS.contains(&name).then(|| names::top_level_type(name)),
+            RootNames::Object(_) => None,
+            RootNames::Values(values) => values.iter().find(|(known, _)| *known == name).map(|(_, ty)| *ty),
+        }
     }
 
     fn is_object(&self, name: &str) -> bool {
-        self.id.map_or_else(|| names::OBJECT_NAMES.contains(&name), |id| id == name)
+        match self.roots {
+            RootNames::Fields => names::OBJECT_NAMES.contains(&name),
+            RootNames::Object(id) => id == name,
+            RootNames::Values(_) => false,
+        }
+    }
+
+    /// Type of a field of such a field.
+    pub(crate) fn subfield_type(&self, root: &str, field: &str) -> CelType {
+        match self.roots {
+            RootNames::Fields | RootNames::Object(_) => names::subfield_type(root, field),
+            RootNames::Values(_) => CelType::Dyn,
+        }
     }
 
     /// Resolves a name; the error is a message.
@@ -58,9 +85,9 @@ impl<'s> NameScope<'s> {
             self.needs.whole = true;
             return Ok((ExprNode::WholeObject, CelType::Map));
         }
-        if self.is_field(name) {
+        if let Some(ty) = self.field_type(name) {
             self.needs.require_field(name);
-            return Ok((ExprNode::TopLevelField(name.into()), names::top_level_type(name)));
+            return Ok((ExprNode::TopLevelField(name.into()), ty));
         }
         match names::type_named(name) {
             Some(name) => Ok((ExprNode::Type(name), CelType::Type)),
@@ -69,11 +96,15 @@ impl<'s> NameScope<'s> {
     }
 
     fn undeclared_message(&self, name: &str) -> String {
-        match self.id {
-            Some(id) => {
+        match self.roots {
+            RootNames::Object(id) => {
                 format!("undeclared reference to '{name}': only '{id}', the object itself, is known here")
             }
-            None => format!(
+            RootNames::Values(values) => {
+                let known: Vec<_> = values.iter().map(|(known, _)| format!("'{known}'")).collect();
+                format!("undeclared reference to '{name}': only {} are known here", known.join(" and "))
+            }
+            RootNames::Fields => format!(
                 "undeclared reference to '{name}': no known top-level field; any field of the object can be named by way \
                  of 'self', as 'self.{name}'"
             ),
@@ -90,12 +121,10 @@ impl<'s> NameScope<'s> {
             self.needs.require_field(field);
             return Some((ExprNode::WholeObject, CelType::Map));
         }
-        if !self.is_field(name) {
-            return None;
-        }
+        let ty = self.field_type(name)?;
         if !self.needs.fields.get(name).is_some_and(Option::is_none) {
             self.needs.require_subfield(name, field);
         }
-        Some((ExprNode::TopLevelField(name.into()), names::top_level_type(name)))
+        Some((ExprNode::TopLevelField(name.into()), ty))
     }
 }

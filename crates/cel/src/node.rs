@@ -52,6 +52,50 @@ pub(crate) enum ExprNode {
     OptMap(Box<[ExprNode; 2]>, bool),
 }
 
+impl ExprNode {
+    /// Calls `visit` with each operand.
+    pub(crate) fn for_each_operand(&self, visit: &mut dyn FnMut(&ExprNode)) {
+        match self {
+            ExprNode::Null
+            | ExprNode::Bool(_)
+            | ExprNode::Int(_)
+            | ExprNode::Uint(_)
+            | ExprNode::Double(_)
+            | ExprNode::Text(_)
+            | ExprNode::Bytes(_)
+            | ExprNode::Type(_)
+            | ExprNode::TopLevelField(_)
+            | ExprNode::WholeObject
+            | ExprNode::Local(_) => {}
+            ExprNode::Select(of, _)
+            | ExprNode::Has(of, _)
+            | ExprNode::OptSelect(of, _)
+            | ExprNode::Not(of)
+            | ExprNode::Negate(of) => visit(of),
+            ExprNode::Index(nodes)
+            | ExprNode::OptIndex(nodes)
+            | ExprNode::Equal(nodes, _)
+            | ExprNode::Compare(_, nodes)
+            | ExprNode::Arithmetic(_, nodes)
+            | ExprNode::In(nodes)
+            | ExprNode::Bind(nodes)
+            | ExprNode::OptMap(nodes, _) => nodes.iter().for_each(visit),
+            ExprNode::And(nodes) | ExprNode::Or(nodes) => nodes.iter().for_each(visit),
+            ExprNode::If(nodes) => nodes.iter().for_each(visit),
+            ExprNode::List(elements) => elements.iter().for_each(|(node, _)| visit(node)),
+            ExprNode::Map(entries) => entries.iter().for_each(|(key, value, _)| {
+                visit(key);
+                visit(value);
+            }),
+            ExprNode::Call(call) => call.args.iter().for_each(visit),
+            ExprNode::Loop(called) => {
+                visit(&called.range);
+                called.filter.iter().chain([&called.body]).for_each(visit);
+            }
+        }
+    }
+}
+
 /// An expression with the type that is known of its value.
 pub(crate) type TypedNode = (ExprNode, CelType);
 

@@ -7,6 +7,7 @@ use crate::fault::EvalFault;
 use crate::json_tree::{JsonFields, NeededFields};
 use crate::lower::LoweringContext;
 use crate::meter::CostMeter;
+use crate::name_scope::RootNames;
 use crate::node::ExprNode;
 use crate::parse;
 use crate::value::CelValue;
@@ -21,11 +22,11 @@ pub(crate) struct CelProgram {
 impl CelProgram {
     pub(crate) fn compile(
         source: &str,
-        id: Option<&str>,
+        roots: RootNames<'_>,
         wanted: CelType,
     ) -> Result<CelProgram, CompileError> {
         parse::with_syntax_tree(source, |tree, places| {
-            let mut lower = LoweringContext::new(places, id);
+            let mut lower = LoweringContext::new(places, roots);
             let (node, ty) = lower.lower_expression(tree)?;
             if !ty.is_compatible(wanted) {
                 let message = format!("the expression yields '{}', not '{}'", ty.name(), wanted.name());

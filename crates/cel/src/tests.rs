@@ -3,6 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::cel_type::CelType;
 use crate::meter::CostMeter;
+use crate::name_scope::RootNames;
 use crate::program::CelProgram;
 
 fn object() -> Value {
@@ -22,7 +23,8 @@ fn object() -> Value {
 
 /// Evaluates an expression; returns its value or the error text.
 fn yields(source: &str, object: &Value) -> Result<bool, String> {
-    let program = CelProgram::compile(source, None, CelType::Bool).map_err(|error| format!("at {error}"))?;
+    let program = CelProgram::compile(source, RootNames::Fields, CelType::Bool)
+        .map_err(|error| format!("at {error}"))?;
     let from_tree = {
         let meter = CostMeter::default();
         let fields = program.needs.read_object(ObjectJson::Tree(object), &meter).unwrap();
@@ -198,7 +200,7 @@ fn mistakes_are_found_before_an_object_is_there_and_where_they_are() {
 
 #[test]
 fn of_the_object_no_more_is_read_than_is_named() {
-    let needs = |source: &str| CelProgram::compile(source, None, CelType::Bool).unwrap().needs;
+    let needs = |source: &str| CelProgram::compile(source, RootNames::Fields, CelType::Bool).unwrap().needs;
     let parts = |source: &str, field: &str| needs(source).fields.get(field).cloned().unwrap();
     assert_eq!(
         parts("status.phase == 'a' && status.b.c == 1", "status"),
@@ -211,7 +213,7 @@ fn of_the_object_no_more_is_read_than_is_named() {
         r#"{{"metadata": {}, "status": {{"phase": "Up"}}}}"#,
         "[".repeat(100_000) + &"]".repeat(100_000)
     );
-    let program = CelProgram::compile("status.phase == 'Up'", None, CelType::Bool).unwrap();
+    let program = CelProgram::compile("status.phase == 'Up'", RootNames::Fields, CelType::Bool).unwrap();
     let meter = CostMeter::default();
     let fields = program.needs.read_object(ObjectJson::Text(&huge), &meter).unwrap();
     assert_eq!(program.evaluate_bool(&fields, &meter), Ok(true));
@@ -219,7 +221,8 @@ fn of_the_object_no_more_is_read_than_is_named() {
 
 #[test]
 fn of_a_key_that_is_there_twice_the_last_counts() {
-    let program = CelProgram::compile("status.a == 2 && size(status) == 2", None, CelType::Bool).unwrap();
+    let program =
+        CelProgram::compile("status.a == 2 && size(status) == 2", RootNames::Fields, CelType::Bool).unwrap();
     let (twice, meter) = (r#"{"status": {"a": 1, "b": 0, "a": 2}}"#, CostMeter::default());
     let fields = program.needs.read_object(ObjectJson::Text(twice), &meter).unwrap();
     assert_eq!(program.evaluate_bool(&fields, &meter), Ok(true));

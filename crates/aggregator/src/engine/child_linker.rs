@@ -9,7 +9,7 @@ use super::scheduler::EvaluationScheduler;
 use crate::evaluation::ChildChange;
 use crate::graph::{ChildEdge, InlineVec};
 use crate::ids::{EvaluationId, KindId, ObjectId, PolicyId, SelectorId};
-use crate::types::{ChangeOrigin, ChildLink};
+use crate::types::{ChangeOrigin, ChildLink, EnginePolicy};
 
 /// Changes of links and selectors at one instant: the edges follow them, and each evaluation that gains or loses a child
 /// is scheduled.
@@ -154,7 +154,7 @@ impl ChildLinker<'_> {
 
     fn attach_child(&mut self, child: ObjectId, to: EvaluationId, link: ChildLink, created: Time) {
         let EvaluationScheduler { graph, policies, .. } = &mut *self.scheduler;
-        let naming = policies.find_policy(link.policy).is_some_and(|p| p.expects_names);
+        let naming = policies.find_policy(link.policy).is_some_and(EnginePolicy::tracks_names);
         let moved = graph.attach_edge(child, to, link, naming, policies.changed_rules());
         if !moved.is_empty() {
             // Before all lists are complete, a child did not just appear: its creation time counts.

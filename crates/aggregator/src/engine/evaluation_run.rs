@@ -92,7 +92,11 @@ impl EvaluationRun<'_> {
             self.scheduler.propagate_doubt(id, self.now, origin);
             return None;
         }
-        let changes = evaluation.evaluate_at(policy?, gate, self.now)?;
+        let policy = policy?;
+        let changes = evaluation.evaluate_at(policy, gate, self.now)?;
+        if policy.requires_proof && evaluation.awaits_proof() {
+            self.scheduler.unproven.push(id);
+        }
         let parent = evaluation.parent;
         self.scheduler.queue.set_recheck(id, evaluation, changes.recheck_at);
         self.scheduler.graph.count_unsettled(changes.settled, false);

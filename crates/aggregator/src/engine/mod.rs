@@ -3,6 +3,7 @@
 mod child_linker;
 mod evaluation_run;
 mod observer;
+mod pending_proofs;
 mod policy_update;
 mod reader;
 mod recount;
@@ -15,6 +16,7 @@ use readiness::rollup::{LevelTally, ParentReason};
 use timer::Seed;
 
 pub use evaluation_run::{EvaluationCounts, ParentDraft};
+pub use pending_proofs::{PendingProofs, ProofRequest};
 pub use reader::{ChildOf, EngineReader, EvaluationState, UnreadyChild};
 pub use recount::RecountResult;
 
@@ -188,6 +190,11 @@ impl Engine {
         decision
     }
 
+    /// Returns what awaits the proof of a policy.
+    pub fn pending_proofs(&mut self) -> PendingProofs<'_> {
+        PendingProofs { scheduler: &mut self.scheduler }
+    }
+
     /// Records the outcome of a write that [`DeliveryDecision::Send`] requested. What was sent to whoever had the place of
     /// `parent` before means nothing to it.
     pub fn settle_write(
@@ -279,9 +286,8 @@ impl Engine {
         self.scheduler.take_first_touch(parent)
     }
 
-    /// Takes the time at which the generation of `parent` was first observed, if the parent now reports it ready for
-    /// the first time. `None` if it is not reported ready, was so before, or had conditions before it was first
-    /// observed. Queried once per generation.
+    /// Takes the time at which the generation of `parent` was first observed, if the parent now reports it ready for the first
+    /// time, and had no conditions when it was first observed. Queried once per generation.
     pub fn take_first_ready(&mut self, parent: ObjectId, policy: PolicyId) -> Option<Time> {
         let id = self.scheduler.graph.find_evaluation_for(parent, policy)?;
         self.scheduler.graph.evaluation_mut(id)?.observed.as_mut()?.take_first_ready()

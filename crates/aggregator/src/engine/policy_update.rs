@@ -20,7 +20,7 @@ impl PolicyUpdate<'_> {
     /// Sets a policy that is new or changed, or removes it (`None`).
     pub(super) fn set_policy(&mut self, id: PolicyId, policy: Option<EnginePolicy>) {
         self.scheduler.policies.reserve_policy(id);
-        let names = policy.as_ref().is_some_and(|p| p.expects_names);
+        let names = policy.as_ref().is_some_and(EnginePolicy::tracks_names);
         self.set_changed_groups(id, 0);
         self.scheduler.policies.set_policy(id, policy);
         for evaluation in self.scheduler.graph.evaluations_under(id) {

@@ -169,6 +169,21 @@ impl<'e> EngineReader<'e> {
         self.find_observed(parent, policy).is_some_and(|observed| observed.phase.progress.is_handled())
     }
 
+    /// Returns `true` if the proof was asked for that the operator of `parent` has handled its generation, and not given yet.
+    pub fn lacks_proof(self, parent: ObjectId, policy: PolicyId) -> bool {
+        self.find_evaluation(parent, policy).is_some_and(ParentEvaluation::awaits_proof)
+    }
+
+    /// Returns the children that count for `parent` under a policy that asks for a proof, in the order of their groups.
+    pub fn proof_children(
+        self,
+        parent: ObjectId,
+        policy: PolicyId,
+    ) -> impl Iterator<Item = (u8, ObjectId)> + 'e {
+        let named = self.find_evaluation(parent, policy).and_then(|held| held.children.named.as_deref());
+        named.into_iter().flatten().map(|(group, _, child)| (*group, *child))
+    }
+
     pub(super) fn is_tolerating(self, parent: ObjectId, policy: PolicyId) -> bool {
         self.find_observed(parent, policy).is_some_and(|observed| observed.phase.steady.is_tolerating())
     }
@@ -255,6 +270,9 @@ impl<'e> EngineReader<'e> {
         let (mut children, mut kinds) = (Vec::new(), Vec::new());
         for policy in self.policies_of(parent) {
             children.extend(self.unready_children(parent, policy, GroupRole::Critical).map(|t| t.child));
+            if self.lacks_proof(parent, policy) {
+                children.extend(self.proof_children(parent, policy).map(|(_, child)| child));
+            }
             let Some(spec) = self.policies.find_policy(policy) else { continue };
             let groups = spec.indexed_groups().filter(|(_, g)| g.role == GroupRole::Critical);
             let total = |at| self.group_tally(parent, policy, at).total_count();

@@ -19,6 +19,8 @@ pub(super) struct EvaluationScheduler {
     pub(super) graph: ChildGraph,
     pub(super) policies: PolicyTable,
     pub(super) queue: EvaluationQueue,
+    /// Evaluations that await the proof of their policy, since [`crate::PendingProofs`] were last taken.
+    pub(super) unproven: Vec<EvaluationId>,
     /// A buffer that is reused: the evaluations that the last change of a weight affected.
     moved: Vec<EvaluationId>,
 }

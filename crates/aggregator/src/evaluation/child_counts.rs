@@ -18,7 +18,7 @@ pub(crate) struct ChildCounts {
     pub(crate) groups: Box<[(u8, LevelTally)]>,
     /// Every unready child. **Invariant:** contains no ready child.
     pub(crate) unready: UnreadySet,
-    /// Children by name; kept only if the policy expects names.
+    /// Children by name; kept only if the policy expects names, or a proof that their objects give.
     pub(crate) named: Option<Box<NamedChildren>>,
     /// Number of edges to this evaluation; one without edges and without a parent is dropped.
     pub(crate) edges: u32,

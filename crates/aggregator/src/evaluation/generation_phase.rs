@@ -71,6 +71,18 @@ impl GenerationProgress {
     }
 }
 
+/// Proof that the children of a parent are as its generation calls for, where its policy asks for one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum GenerationProof {
+    /// It was not asked for yet.
+    #[default]
+    NotAsked,
+    /// It was asked for, and is waited for.
+    Awaited,
+    /// It was given, at this instant.
+    Given,
+}
+
 /// Phase of a parent's generation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct GenerationPhase {
@@ -89,9 +101,11 @@ pub(crate) struct GenerationPhase {
     pub(crate) all_ready_since: OptionalTime,
     /// Time since which an expected child has been missing.
     pub(crate) missing_since: OptionalTime,
-    /// A mark that a failure leaves too is no proof: somebody was there to see a child move for this generation. The first
-    /// one is proven by its children, and what nobody saw begin is taken as it is found.
-    pub(crate) awaits_proof: bool,
+    /// A mark that a failure leaves too is no proof: a child has to move, because somebody was there to see it for this
+    /// generation. The first one is proven by its children, and what nobody saw begin is taken as it is found.
+    pub(crate) awaits_movement: bool,
+    /// Proof by the expression of the policy.
+    pub(crate) proof: GenerationProof,
     /// What keeps an answer True while children that were ready are not.
     pub(crate) steady: SteadyPhase,
     /// No condition existed for the generation when it was first observed, and it has not been reported ready since.
@@ -125,7 +139,8 @@ impl GenerationPhase {
             handled_at: Time::default(),
             all_ready_since: OptionalTime::NONE,
             missing_since: overdue.map(|_| Time::default()).into(),
-            awaits_proof: told.is_some_and(|t| awaits_operator(t.reason)) && generation > 1,
+            awaits_movement: told.is_some_and(|t| awaits_operator(t.reason)) && generation > 1,
+            proof: GenerationProof::NotAsked,
             steady: told.map_or_else(SteadyPhase::default, |told| SteadyPhase::restored(told.since.min(now))),
             fresh: told.is_none(),
         }

@@ -11,7 +11,7 @@ mod steady_phase;
 mod unready_set;
 
 pub(crate) use child_counts::{ChildChange, ChildCounts, NamedChildren};
-pub(crate) use generation_phase::{GenerationPhase, GenerationProgress};
+pub(crate) use generation_phase::{GenerationPhase, GenerationProgress, GenerationProof};
 pub(crate) use observed_parent::ObservedParent;
 pub(crate) use parent_evaluation::{EvaluationChanges, ParentEvaluation};
 pub(crate) use queue_position::QueuePosition;

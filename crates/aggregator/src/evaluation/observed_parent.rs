@@ -4,7 +4,7 @@ use readiness::rollup::{ChildWeight, ParentReason};
 use readiness::{Level, Steadiness, Time};
 
 use super::generation_phase::shows_handled;
-use super::{ChildCounts, EvaluationStage, GenerationPhase, StageEvent};
+use super::{ChildCounts, EvaluationStage, GenerationPhase, GenerationProof, StageEvent};
 use crate::answer_view::{AnswerView, WrittenAnswer};
 use crate::critical_tally::CriticalTally;
 use crate::types::{EnginePolicy, HandledEvidence, ParentView, PolicyAnswer};
@@ -87,7 +87,7 @@ impl ObservedParent {
         let is_renewed = self.phase.generation != view.generation;
         if is_renewed {
             self.phase = GenerationPhase::new(view.generation, now, written);
-            self.phase.awaits_proof |= view.generation > 1;
+            self.phase.awaits_movement |= view.generation > 1;
         }
         // A condition type that its owner has released carries no earlier answer of Rollcall's.
         if self.view.owned_by_other && !answer.owned_by_other {
@@ -156,6 +156,7 @@ impl ObservedParent {
     pub(crate) fn is_awaited(&self) -> bool {
         // Time alone ends that; an operator that has to act first is waited for by nobody.
         let settles = self.stage.is_unsettled()
+            && self.phase.proof != GenerationProof::Awaited
             && matches!(self.evidence, HandledEvidence::Silent | HandledEvidence::Handled);
         !self.stage.is_own() || settles
     }

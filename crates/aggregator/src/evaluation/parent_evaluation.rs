@@ -4,7 +4,7 @@ use readiness::rollup::ParentReason;
 use readiness::{Level, OptionalTime, Steadiness, Time};
 use timer::DebounceState;
 
-use super::{ChildCounts, GenerationProgress, ObservedParent, QueuePosition, StageEvent};
+use super::{ChildCounts, GenerationProgress, GenerationProof, ObservedParent, QueuePosition, StageEvent};
 use crate::critical_tally::CriticalTally;
 use crate::evaluate::evaluate_parent;
 use crate::ids::{ObjectId, PolicyId};
@@ -70,6 +70,11 @@ impl ParentEvaluation {
     /// Returns `true` if the answer says True, and must not be counted on.
     pub(crate) fn is_in_doubt(&self) -> bool {
         self.observed.as_ref().is_some_and(|observed| observed.stage.is_in_doubt())
+    }
+
+    /// Returns `true` if it waits for the proof that its policy asks for.
+    pub(crate) fn awaits_proof(&self) -> bool {
+        self.observed.as_ref().is_some_and(|observed| observed.phase.proof == GenerationProof::Awaited)
     }
 
     /// Counts one more evaluation in this poll, and returns how many there were.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use aggregator::{DeliveryDecision, ParentDraft, PolicyId, WriteTicket};
+use aggregator::{DeliveryDecision, ParentDraft, PolicyId, ProofRequest, WriteTicket};
 use readiness::rollup::ParentReason;
 
 use crate::conditions::{ParentEntry, Status, digest, hash};
@@ -44,6 +44,11 @@ fn drive(harness: &mut EngineHarness) {
     }
     let mut drafts = Vec::new();
     harness.engine.poll(harness.now, &mut drafts);
+    if give_proofs(harness) {
+        harness.engine.poll(harness.now, &mut drafts);
+        drafts.sort_unstable();
+        drafts.dedup();
+    }
     quote(harness, &drafts);
     for draft in drafts {
         let Some(name) = harness.name(draft.parent) else { continue };
@@ -62,6 +67,28 @@ fn drive(harness: &mut EngineHarness) {
         let name = harness.name(id).unwrap_or_default();
         harness.passes.push((harness.millis(), name));
     }
+}
+
+/// Gives each proof that is asked for and holds: every child that counts is of the parent's generation, or a later one.
+/// Returns `true` if any was given.
+fn give_proofs(harness: &mut EngineHarness) -> bool {
+    let mut given = false;
+    for request in harness.engine.pending_proofs().take_requests() {
+        let name = harness.name(request.parent).unwrap_or_default();
+        harness.asked.push((harness.millis(), name));
+        let holds = is_proven(harness, request);
+        if holds {
+            harness.engine.pending_proofs().record_proof(request, harness.now);
+            given = true;
+        }
+    }
+    given
+}
+
+fn is_proven(harness: &EngineHarness, request: ProofRequest) -> bool {
+    let generation = |id| harness.objects[&harness.name(id).unwrap()].generation;
+    let mut children = harness.engine.reader().proof_children(request.parent, request.policy);
+    children.all(|(_, child)| u64::from(generation(child)) >= request.generation)
 }
 
 /// Settles how these parents are quoted by those above them, until those agree with those below.

@@ -46,6 +46,8 @@ pub(crate) struct EngineHarness {
     pub(crate) turns: Vec<(String, Option<ParentReason>, ParentReason)>,
     /// Resyncs that were due: time and parent.
     pub(crate) passes: Vec<(i64, String)>,
+    /// Proofs that were asked for: time and parent.
+    pub(crate) asked: Vec<(i64, String)>,
     pub(crate) places: Vec<Option<String>>,
     /// Another replica is the leader.
     pub(crate) standby: bool,
@@ -76,6 +78,7 @@ impl EngineHarness {
             called: Vec::new(),
             turns: Vec::new(),
             passes: Vec::new(),
+            asked: Vec::new(),
             places: Vec::new(),
             standby: false,
             life: 0,

@@ -29,6 +29,7 @@ mod pace;
 mod pass;
 mod policies;
 mod predecessors;
+mod proof;
 mod queries;
 mod refusal;
 mod remembered;
@@ -79,6 +80,7 @@ fn groups(groups: Vec<ChildGroup>) -> EnginePolicy {
         deadline: None,
         shadow: false,
         expects_names: false,
+        requires_proof: false,
         acceptance: aggregator::Acceptance::Accepted,
     }
 }

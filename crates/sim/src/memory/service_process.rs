@@ -85,6 +85,7 @@ fn memory_policy() -> (EnginePolicy, PolicySummary) {
         // The simulation answers no status writes.
         shadow: true,
         expects_names: false,
+        requires_proof: false,
         acceptance: aggregator::Acceptance::Accepted,
     };
     let groups = vec![GroupSummary { kind: "Job".to_owned(), min: 1, max: None }];

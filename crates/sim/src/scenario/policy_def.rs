@@ -112,6 +112,7 @@ impl PolicyDef {
             deadline: self.deadline,
             shadow: false,
             expects_names: self.groups.iter().any(|g| g.named.is_some()),
+            requires_proof: false,
             acceptance: self.acceptance,
         };
         let words = PolicySummary {

@@ -148,6 +148,7 @@ fn engine() -> Engine {
         deadline: None,
         shadow: false,
         expects_names: false,
+        requires_proof: false,
         acceptance: aggregator::Acceptance::Accepted,
     };
     engine.set_policy(NOW, POLICY, Some(policy));

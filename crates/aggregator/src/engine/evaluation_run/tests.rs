@@ -27,6 +27,7 @@ fn observed() -> Engine {
         deadline: None,
         shadow: false,
         expects_names: false,
+        requires_proof: false,
         acceptance: Acceptance::Accepted,
     };
     engine.set_policy(NOW, POLICY, Some(policy));

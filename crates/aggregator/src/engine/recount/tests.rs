@@ -60,6 +60,7 @@ fn policy(groups: usize) -> EnginePolicy {
         deadline: None,
         shadow: false,
         expects_names: false,
+        requires_proof: false,
         acceptance: Acceptance::Accepted,
     }
 }

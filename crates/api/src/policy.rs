@@ -81,6 +81,15 @@ pub struct ReadinessPolicySpec {
     /// counts if present and its absence means nothing; for operators that handle only some of these parents.
     #[serde(default)]
     pub evidence: EvidenceMode,
+    /// CEL expression over `parent` and the list `children` that must hold before a generation of the parent counts as handled,
+    /// beside what its operator reports: what the children are to look like once the operator has done its work, such as
+    /// `children.filter(c, c.kind == 'Deployment').all(c, c.spec.template.spec.containers[0].image == parent.spec.image)`.
+    /// `children` are the objects that count for the parent and exist, optional ones included. It is evaluated when the parent or
+    /// a child changes, until it holds. While it does not hold, reads a field that is absent, or has no value, the condition is
+    /// Unknown with reason ChildrenPending. Limits: 50,000 steps, and 16 KiB of what it reads of each object. Defaults to none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 8192))]
+    pub proof: Option<String>,
     /// Time that all children must have been ready before the condition becomes True. Defaults to `0s`.
     #[serde(default = "zero_seconds")]
     #[schemars(length(max = 32))]

@@ -208,6 +208,9 @@ impl CauseFinder<'_> {
 
     /// True if the operator has not handled the current generation.
     pub(super) fn is_generation_unhandled(&self, parent: ObjectId, policy: PolicyId) -> bool {
+        if self.engine.reader().lacks_proof(parent, policy) {
+            return true;
+        }
         let evidence = self.reflector.read_row(parent, |row| row.parent.as_ref().map(|p| p.view.evidence));
         match evidence.flatten() {
             Some(

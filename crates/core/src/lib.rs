@@ -15,6 +15,7 @@ mod outage_end;
 mod parent_write;
 pub mod pod_causes;
 mod policy_summary;
+mod proof_queue;
 mod quote_texts;
 mod quotes;
 pub mod records;

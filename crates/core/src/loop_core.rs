@@ -21,6 +21,7 @@ use super::kind_names::KindNames;
 use super::live_reads::{self, LiveRead};
 use super::parent_write::{AddressedWrite, ParentWrite, PlannedWrite, is_told_of_generation};
 use super::policy_summary::PolicySummary;
+use super::proof_queue::ProofQueue;
 use super::quotes::{QuoteSources, Quotes};
 use super::render::ConditionRenderer;
 use super::top_cause::{TopCause, TopCauseFinder};
@@ -42,6 +43,7 @@ pub struct Core {
     drafts: Vec<ParentDraft>,
     flaps: FinalizerFlaps,
     quotes: Quotes,
+    proofs: ProofQueue,
     schedule: WriteSchedule,
     /// Transitions of the last turn. They are discarded if they are not taken.
     transitions: Vec<Transition>,
@@ -58,6 +60,7 @@ impl Core {
             drafts: Vec::new(),
             flaps: FinalizerFlaps::default(),
             quotes: Quotes::default(),
+            proofs: ProofQueue::default(),
             schedule: WriteSchedule::default(),
             transitions: Vec::new(),
         }
@@ -88,7 +91,10 @@ impl Core {
         let (policy, words) = policy.unzip();
         match words {
             Some(words) => _ = self.policies.insert(id, words),
-            None => _ = self.policies.remove(&id),
+            None => {
+                self.policies.remove(&id);
+                self.proofs.forget_policy(id);
+            }
         }
         self.engine.set_policy(now, id, policy);
     }
@@ -104,6 +110,7 @@ impl Core {
             if gone {
                 self.flaps.forget(*id);
                 self.quotes.texts.forget(*id);
+                self.proofs.forget_parent(*id);
                 self.schedule.remove_parent(*id);
                 self.reflector.recycle_slot(*id);
             }
@@ -122,6 +129,7 @@ impl Core {
         }
         let mut drafts = std::mem::take(&mut self.drafts);
         self.engine.poll(now, &mut drafts);
+        self.proofs.settle_proofs(&mut self.engine, &self.reflector, now, &mut drafts);
         self.quote_drafts(&drafts, now);
         let first_new = self.schedule.next_number();
         for draft in drafts.drain(..) {
@@ -202,7 +210,7 @@ impl Core {
     }
 
     fn renderer(&self) -> ConditionRenderer<'_> {
-        ConditionRenderer { causes: self.causes(), flaps: &self.flaps }
+        ConditionRenderer { causes: self.causes(), flaps: &self.flaps, proofs: &self.proofs }
     }
 
     /// All entries that `parent` is to have; `None` if it is no longer a parent.
@@ -288,8 +296,12 @@ impl Core {
 
     /// Time of the next work of the core if nothing changes before.
     pub fn next_deadline(&self) -> Option<Time> {
-        let deadlines =
-            [self.engine.next_deadline(), self.flaps.next_deadline(), self.schedule.next_deadline()];
+        let deadlines = [
+            self.engine.next_deadline(),
+            self.flaps.next_deadline(),
+            self.schedule.next_deadline(),
+            self.proofs.next_deadline(),
+        ];
         deadlines.into_iter().flatten().min()
     }
 

@@ -6,7 +6,7 @@
 use aggregator::{GroupRole, HandledEvidence, KindState, ObjectId, PolicyAnswer, PolicyId};
 use readiness::Time;
 use readiness::rollup::{ConditionStatus, ParentReason};
-use watcher::reflector::{AnswerTarget, ObjectRow, ParentRow};
+use watcher::reflector::{AnswerTarget, ObjectRow, ParentRow, ProofVerdict};
 use watcher::status::{
     AWAITS_OPERATOR, BEING_DELETED, ConditionEntry, FAILED_TO_HANDLE, NOT_HANDLED, NOT_IN_TIME,
     OwnedCondition, ParentStatus, WantedConditions, time,
@@ -14,6 +14,7 @@ use watcher::status::{
 
 use super::causes::{CauseFinder, MAX_MESSAGE_BYTES, truncate_message};
 use super::finalizer_flaps::FinalizerFlaps;
+use super::proof_queue::ProofQueue;
 
 /// Why an operator that says nothing is waited for, where others of its parents carry its `observedGeneration`, or where it
 /// writes a status in which Rollcall wrote that field.
@@ -31,6 +32,7 @@ const GENERATION_MASKED: &str = "no child has changed since, and status.observed
 pub(super) struct ConditionRenderer<'a> {
     pub(super) causes: CauseFinder<'a>,
     pub(super) flaps: &'a FinalizerFlaps,
+    pub(super) proofs: &'a ProofQueue,
 }
 
 impl ConditionRenderer<'_> {
@@ -83,7 +85,7 @@ impl ConditionRenderer<'_> {
             ParentReason::AllChildrenReady => self.ready_text(parent, policy, answer, now),
             ParentReason::ChildrenSettling => format!("{ready} of {total} ready, settling"),
             ParentReason::ChildrenPending => {
-                format!("{AWAITS_OPERATOR}{generation}{}", self.operator_progress(parent))
+                format!("{AWAITS_OPERATOR}{generation}{}", self.pending_text(parent, policy))
             }
             ParentReason::OperatorSilent => {
                 format!("{NOT_HANDLED}{generation}{}", self.silence_text(parent, policy))
@@ -154,12 +156,33 @@ impl ConditionRenderer<'_> {
         said.map(|said| format!(": {said}")).unwrap_or_default()
     }
 
+    /// The same; else what is wrong with the proof that is awaited.
+    fn pending_text(&self, parent: ObjectId, policy: PolicyId) -> String {
+        let progress = self.operator_progress(parent);
+        if progress.is_empty() { self.proof_text(parent, policy) } else { progress }
+    }
+
+    /// Says why the proof that the policy asks for is not given, if it is awaited.
+    fn proof_text(&self, parent: ObjectId, policy: PolicyId) -> String {
+        let verdict = self.proofs.last_verdict(parent, policy);
+        let text = match verdict.filter(|_| self.causes.engine.reader().lacks_proof(parent, policy)) {
+            None | Some(ProofVerdict::Holds | ProofVerdict::Outdated) => return String::new(),
+            Some(ProofVerdict::DoesNotHold) => "does not hold yet",
+            Some(ProofVerdict::FieldAbsent) => "reads a field that is absent",
+            Some(ProofVerdict::TooLarge) => "reads more than 16 KiB of an object",
+            Some(ProofVerdict::Stopped) => "was stopped at its limit",
+            Some(ProofVerdict::NoValue) => "has no value for these objects",
+        };
+        format!(": the policy's proof {text}")
+    }
+
     /// The same; else why its silence is not enough, where no later write may ever say more.
     fn silence_text(&self, parent: ObjectId, policy: PolicyId) -> String {
         let progress = self.operator_progress(parent);
         let read = |row: &ObjectRow| row.parent.as_ref().map(|p| (p.view.evidence, p.awaits_generation));
         match self.causes.reflector.read_row(parent, read).flatten() {
             _ if !progress.is_empty() => progress,
+            _ if self.causes.engine.reader().lacks_proof(parent, policy) => self.proof_text(parent, policy),
             Some((HandledEvidence::Unmarked, true)) => format!(": {GENERATION_AWAITED}"),
             Some((HandledEvidence::Unproven, _)) => format!(": {OUTCOME_UNKNOWN}"),
             Some((HandledEvidence::Masked, _)) if !self.causes.engine.is_handled(parent, policy) => {

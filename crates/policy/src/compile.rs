@@ -1,6 +1,7 @@
 //! Compiles a policy's spec into the types of the engine, the reflector and the renderer. Pure; reports all problems at
 //! once.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use aggregator::Availability;
@@ -8,7 +9,8 @@ use api::policy::{
     AvailabilityMode, EvidenceMode, KindRef, ObservedGenerationMode, ReadinessPolicySpec, WriteMode,
 };
 use readiness::StuckLimits;
-use watcher::plan::{KopfMarkRule, LabelMatcher, ObservedGenerationRule, OutcomeRetention};
+use rollcall_cel::ProofExpression;
+use watcher::plan::{KopfMarkRule, LabelMatcher, ObservedGenerationRule, OutcomeRetention, ProofRule};
 
 use super::groups::{CompiledGroup, compile_groups, default_groups};
 use super::policy_checker::{PolicyChecker, compile_selector};
@@ -38,6 +40,8 @@ pub struct CompiledPolicy {
     pub observed_generation: ObservedGenerationRule,
     /// Meaning of a parent without a mark of its operator.
     pub marks: KopfMarkRule,
+    /// `spec.proof`.
+    pub proof: Option<ProofRule>,
     /// Debounce of writes.
     pub debounce: timer::DebounceConfig,
     /// `spec.settle`.
@@ -117,6 +121,7 @@ pub fn compile_with(
     } else {
         (compile_groups(&mut check, &spec.children), 0)
     };
+    let proof = spec.proof.as_deref().and_then(|source| compile_proof(&mut check, source, &groups));
     let compiled = CompiledPolicy {
         parent: KindRef {
             group: spec.parent.group.clone(),
@@ -132,6 +137,7 @@ pub fn compile_with(
         takeover: spec.condition.takeover,
         observed_generation: observed_generation_rule(spec.observed_generation),
         marks: kopf_mark_rule(spec.evidence),
+        proof,
         debounce: timer::DebounceConfig { quiet, cap },
         settle: check.parse_duration("spec.settle", &spec.settle),
         hold: check.parse_duration("spec.hold", &spec.hold),
@@ -142,6 +148,28 @@ pub fn compile_with(
         shadow: spec.mode == WriteMode::Shadow || is_status_owned_by_others(&spec.parent.group),
     };
     if check.problems.is_empty() { Ok(compiled) } else { Err(check.problems) }
+}
+
+fn compile_proof(check: &mut PolicyChecker<'_>, source: &str, groups: &[CompiledGroup]) -> Option<ProofRule> {
+    let mut kinds = groups.iter().map(|group| &group.kind);
+    let child = kinds.find(|kind| check.settings.is_protected(kind)).map(|kind| kind.kind.clone());
+    if let Some(kind) = check.protected_parent.clone().or(child) {
+        let what = format!(
+            "rules never read a {kind} beyond its metadata: remove proof, or {kind} from this policy"
+        );
+        check.add_problem("spec.proof", what);
+        return None;
+    }
+    match ProofExpression::compile(source) {
+        // The rules of the schema refuse it already.
+        _ if check.problems.iter().any(|problem| problem.field == "spec.proof") => None,
+        Ok(expression) => Some(ProofRule { expression: Arc::new(expression), source: source.into() }),
+        Err(error) => {
+            let (at, what) = (Some((error.line, error.column)), error.message);
+            check.problems.push(PolicyProblem { field: "spec.proof".to_owned(), what, at });
+            None
+        }
+    }
 }
 
 impl CompiledPolicy {
@@ -158,4 +186,46 @@ pub fn is_status_owned_by_others(group: &str) -> bool {
         || ["argoproj.io", "kro.run", "operators.coreos.com", "fluxcd.controlplane.io"].contains(&group)
         || [".toolkit.fluxcd.io", "cluster.x-k8s.io"].iter().any(|suffix| group.ends_with(suffix))
         || ["apiextensions.crossplane.io", "pkg.crossplane.io"].contains(&group)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn problems(proof: &str, kind: &str) -> Vec<String> {
+        let spec = json!({ "parent": { "group": "example.com", "kind": "Shop" }, "proof": proof,
+            "children": [{ "kind": { "group": "apps", "kind": "Deployment" } }, { "kind": { "kind": kind } }] });
+        let spec = serde_json::from_value(spec).expect("a spec");
+        compile(&spec, Duration::from_mins(10))
+            .err()
+            .unwrap_or_default()
+            .iter()
+            .map(ToString::to_string)
+            .collect()
+    }
+
+    #[test]
+    fn a_proof_is_compiled_with_the_policy_and_refused_with_its_position() {
+        let holds = "children.all(c, c.spec.replicas == parent.spec.replicas)";
+        assert_eq!(problems(holds, "Pod"), Vec::<String>::new());
+        for (proof, said) in [
+            ("children.all(c,\n  d.spec == 1)", "spec.proof: line 2, column 3: undeclared reference to 'd'"),
+            ("children.size()", "the expression yields 'int', not 'bool'"),
+            ("", "spec.proof"),
+        ] {
+            let found = problems(proof, "Pod");
+            assert!(found.len() == 1 && found[0].contains(said), "{proof}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_proof_reads_no_secrets() {
+        let found = problems("children.all(c, c.data.token == 'x')", "Secret");
+        let said = "spec.proof: rules never read a Secret beyond its metadata: remove proof, or Secret from this policy";
+        assert_eq!(found, [said]);
+    }
 }

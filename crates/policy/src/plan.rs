@@ -182,6 +182,7 @@ fn engine_policy(
         deadline: compiled.deadline,
         shadow: compiled.shadow,
         expects_names: compiled.groups.iter().any(|g| !g.names.is_empty() || g.references.is_some()),
+        requires_proof: compiled.proof.is_some(),
         acceptance: policy.acceptance,
     }
 }
@@ -220,6 +221,7 @@ fn parent_rule(policy: &PolicyInUse) -> ParentRule {
         names: groups().filter(|g| !g.names.is_empty()).map(|g| (g.at, g.names.clone())).collect(),
         references: groups().filter_map(reference_rule).collect(),
         counts: groups().filter_map(count_rule).collect(),
+        proof: compiled.proof.clone(),
     }
 }
 
@@ -251,6 +253,9 @@ impl WatchPlan {
         let Some(parent) = registry.kind(group, kind) else { return };
         let entry = self.kind_entry(parent, group, kind, version.as_deref());
         entry.interest.parent.push(parent_rule(policy));
+        if let Some(proof) = &compiled.proof {
+            entry.interest.add_excerpt_fields(proof.expression.parent_fields());
+        }
         self.namespaces |= compiled.namespace_selector.is_some();
         let mut kinds = vec![parent];
         let mut groups = Vec::new();
@@ -259,7 +264,11 @@ impl WatchPlan {
             let Some(id) = registry.kind(api, kind) else { return };
             kinds.push(id);
             groups.push(group.to_engine_group(id));
-            self.kind_entry(id, api, kind, version.as_deref()).add_child(policy, group, libraries);
+            let entry = self.kind_entry(id, api, kind, version.as_deref());
+            entry.add_child(policy, group, libraries);
+            if let Some(proof) = &compiled.proof {
+                entry.interest.add_excerpt_fields(proof.expression.child_fields());
+            }
         }
         self.count_claims(policy, registry);
         if compiled.remembers_outcomes() {

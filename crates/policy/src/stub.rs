@@ -43,5 +43,5 @@ pub(super) fn compile(found: &FoundPolicy) -> Option<CompiledPolicy> {
     };
     // With selectors that say nothing it may be any parent of the kind.
     let compiled = compile(chosen).or_else(|| compile(stub))?;
-    Some(CompiledPolicy { groups: Vec::new(), min: 0, ..compiled })
+    Some(CompiledPolicy { groups: Vec::new(), min: 0, proof: None, ..compiled })
 }

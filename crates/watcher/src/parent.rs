@@ -51,6 +51,9 @@ pub(crate) fn text_with_type<'a>(
         Some(inside) if inside.trim_start().starts_with('"') => {
             Cow::Owned(format!(r#"{{"apiVersion":"{api_version}","kind":"{kind}",{inside}"#))
         }
+        Some(inside) if inside.trim_start().starts_with('}') => {
+            Cow::Owned(format!(r#"{{"apiVersion":"{api_version}","kind":"{kind}"}}"#))
+        }
         _ => Cow::Borrowed(text),
     }
 }

@@ -48,6 +48,7 @@ mod page;
 mod page_crowds;
 mod permissions;
 mod policies;
+mod proof;
 mod readers;
 mod readme;
 mod releases;

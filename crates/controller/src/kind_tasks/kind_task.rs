@@ -115,6 +115,9 @@ impl KindTask {
         for rule in interest.assessment_rules.iter_mut().filter_map(|judged_by| judged_by.rule.as_mut()) {
             rule.of = (api.api_version().into(), api.kind.as_str().into());
         }
+        if let Some(excerpt) = &mut interest.excerpt {
+            excerpt.of = (api.api_version().into(), api.kind.as_str().into());
+        }
         let whole = interest.reads_whole();
         let id = self.plan.id;
         let begun = self.feed_reflector(|reflector| {

@@ -2,6 +2,7 @@
 //! parents.
 
 mod allowed_namespaces;
+mod proof;
 mod read_budget;
 mod references;
 mod selector;
@@ -14,10 +15,11 @@ use std::time::Duration;
 use aggregator::{KindId, PolicyId};
 use arcstr::ArcStr;
 use readiness::{RuleKind, StuckLimits};
-use rollcall_cel::CountExpression;
+use rollcall_cel::{CountExpression, FieldProjection};
 use rules::CompiledRule;
 
 pub use allowed_namespaces::AllowedNamespaces;
+pub use proof::{ExcerptRule, MAX_EXCERPT_BYTES, ProofRule};
 pub use read_budget::ReadBudget;
 pub use references::{ChildReference, ReferencePath, ReferencePathError};
 pub use selector::{LabelMatchTerm, LabelMatcher};
@@ -40,6 +42,8 @@ pub struct Interest {
     pub parent: Vec<ParentRule>,
     /// Policy and group in which the volume claims of its objects count for the objects' owners.
     pub claims: Vec<(PolicyId, u8)>,
+    /// What is kept of its objects for proofs; `None` if no proof reads them.
+    pub excerpt: Option<ExcerptRule>,
     /// Types of conditions that policies wrote which are gone or changed: such entries of ours are taken away.
     pub release: Vec<Box<str>>,
     /// `metadata.generation` changes with the spec alone: the kind has a status subresource.
@@ -56,9 +60,15 @@ impl Interest {
             child: Vec::new(),
             parent: Vec::new(),
             claims: Vec::new(),
+            excerpt: None,
             release: Vec::new(),
             counted: true,
         }
+    }
+
+    /// Adds fields that a proof reads of its objects.
+    pub fn add_excerpt_fields(&mut self, fields: &FieldProjection) {
+        self.excerpt.get_or_insert_default().fields.merge_fields(fields);
     }
 
     /// Types of conditions that policies write on its objects, or did.
@@ -79,6 +89,7 @@ impl Interest {
     pub fn reads_whole(&self) -> bool {
         !self.parent.is_empty()
             || !self.release.is_empty()
+            || self.excerpt.is_some()
             || self.assessment_rules.iter().any(|judged_by| judged_by.rule.is_some())
     }
 
@@ -215,6 +226,8 @@ pub struct ParentRule {
     pub references: Vec<ReferenceRule>,
     /// Groups whose minimum number of children is computed from the parent.
     pub counts: Vec<CountRule>,
+    /// Expression that must hold before a generation counts as handled.
+    pub proof: Option<ProofRule>,
 }
 
 impl ParentRule {
@@ -236,6 +249,7 @@ impl ParentRule {
             names: Vec::new(),
             references: Vec::new(),
             counts: Vec::new(),
+            proof: None,
         }
     }
 }

@@ -15,6 +15,7 @@ use super::memory;
 use super::parent::{ParentRow, read_parent_row};
 use super::parts::ReflectorParts;
 use super::planned::{ListPass, PlannedInterest};
+use super::proofs::take_excerpt;
 use super::row_store::ApplyOutcome;
 use super::rule_breaker::RuleBreaker;
 use super::rules_of_parent::RulesOfParent;
@@ -132,6 +133,9 @@ fn ingest_by_plan(
     let lends = lent_selectors(&store.selectors, interest, child);
     if !lends.is_empty() {
         row.extras.get_or_insert_default().lent_selectors = lends;
+    }
+    if let Some((rule, object)) = interest.excerpt.as_ref().zip(object) {
+        row.extras.get_or_insert_default().excerpt = Some(take_excerpt(rule, child, object));
     }
     set_since_from_facts(&mut row, interest, &child.facts);
     let finalizers = row.finalizers;

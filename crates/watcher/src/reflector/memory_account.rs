@@ -11,7 +11,7 @@ use aggregator::AnswerView;
 use readiness::{Assessment, Time, Verdict};
 
 use super::parent::{ParentExtras, ParentRow, TargetExtras};
-use super::row::{ObjectRow, RowExtras, RowLinks};
+use super::row::{ObjectExcerpt, ObjectRow, RowExtras, RowLinks};
 use super::slots::RowSlot;
 use crate::status::OwnedCondition;
 
@@ -75,6 +75,7 @@ fn extras_bytes(aside: &RowExtras) -> usize {
         + size_of_val(&*aside.lent_selectors)
         + size_of_val(aside.since.as_slice())
         + size_of_val(aside.awaited.as_slice())
+        + aside.excerpt.as_ref().map_or(0, ObjectExcerpt::held_bytes)
 }
 
 fn parent_row_bytes(parent: &ParentRow) -> usize {

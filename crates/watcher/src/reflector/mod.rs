@@ -24,6 +24,7 @@ mod namespaces;
 mod parent;
 mod parts;
 mod planned;
+mod proofs;
 mod refinement;
 mod remembered_outcomes;
 mod required_lists;
@@ -43,7 +44,7 @@ mod view;
 
 use std::sync::Arc;
 
-use aggregator::{KindId, ObjectId, ObjectView};
+use aggregator::{KindId, ObjectId, ObjectView, PolicyId};
 use readiness::Time;
 use serde_json::value::RawValue;
 
@@ -64,6 +65,7 @@ pub use memory::{
 };
 pub use parent::{AnswerTarget, ParentDeletion, ParentRow};
 pub use planned::ListPass;
+pub use proofs::{ProofOutcome, ProofVerdict};
 pub use remembered_outcomes::RememberedOutcomes;
 pub use row::{NamespaceName, ObjectRow, RefinedCause};
 pub use row_store::ApplyOutcome;
@@ -188,6 +190,16 @@ impl Reflector {
     /// Returns `true` if an empty list of conditions is to stay on parents of this kind.
     pub fn requires_list(&self, kind: KindId) -> bool {
         self.0.required_lists.has(kind)
+    }
+
+    /// Evaluates the proof of a policy for a parent at this generation and its children, each with the number of its group.
+    pub fn evaluate_proof(
+        &self,
+        (parent, generation): (ObjectId, u64),
+        policy: PolicyId,
+        children: impl Iterator<Item = (u8, ObjectId)>,
+    ) -> ProofOutcome {
+        proofs::evaluate_proof(&self.0, (parent, generation), policy, children)
     }
 
     /// Switches a parent to the fallback condition type because the current type keeps being overwritten. Applies from

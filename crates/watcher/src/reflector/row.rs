@@ -76,6 +76,26 @@ pub(super) struct RowExtras {
     pub(super) since: Vec<Option<UnreadySince>>,
     /// Rules that its newest version awaits.
     pub(super) awaited: Vec<AwaitedRule>,
+    /// What proofs read of it.
+    pub(super) excerpt: Option<ObjectExcerpt>,
+}
+
+/// The fields of an object that proofs read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum ObjectExcerpt {
+    /// As JSON.
+    Fields(Box<str>),
+    /// They are too large, or nested too deeply.
+    TooLarge,
+}
+
+impl ObjectExcerpt {
+    pub(super) fn held_bytes(&self) -> usize {
+        match self {
+            ObjectExcerpt::Fields(text) => text.len(),
+            ObjectExcerpt::TooLarge => 0,
+        }
+    }
 }
 
 impl RowExtras {

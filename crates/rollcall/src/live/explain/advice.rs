@@ -13,7 +13,7 @@ pub(super) fn describe_branch(reason: NodeToken) -> &'static str {
         ParentReason::ChildrenMissing => "there are fewer children than the policy expects",
         ParentReason::TooManyChildren => "there are more children than the policy allows",
         ParentReason::ChildrenPending | ParentReason::OperatorSilent => {
-            "the operator has not reported handling the current generation"
+            "the operator has not reported handling the current generation, or the policy's proof does not hold"
         }
         ParentReason::OperatorFailed => {
             "the operator reports that it failed to handle the current generation"
@@ -62,7 +62,7 @@ fn describe_parent_changes(reason: ParentReason) -> &'static str {
         }
         ParentReason::TooManyChildren => "delete the surplus children or raise `expect.max`",
         ParentReason::ChildrenPending | ParentReason::OperatorSilent => {
-            "its operator must handle the current generation"
+            "its operator must handle the current generation, and the children be as the policy's proof asks"
         }
         ParentReason::OperatorFailed => {
             "its operator must succeed: correct what its message names, and change the spec for another try"

@@ -1,0 +1,196 @@
+//! A policy that asks for a proof: what a parent says until its children are as its generation calls for, in virtual time.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "what fails here is a failed test")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aggregator::{Acceptance, DeliveryOutcome, KindId};
+use policy::offline::load_objects;
+use policy::{IdRegistry, PolicyInUse, Released, UnreadLibraries, build_plan, compile};
+use readiness::Time;
+use rollcall_core::Core;
+use serde_json::{Value, json};
+use timer::Seed;
+use watcher::ParentObject;
+use watcher::reflector::Reflector;
+
+const NOW: Time = Time(1_800_000_000_000);
+const IMAGES: &str = "children.filter(c, c.kind == 'Deployment').all(c, c.spec.template.spec.containers[0].image == \
+                      parent.spec.image)";
+
+/// A shop with its Deployments, whose operator calls each generation handled at once.
+struct ProvenShop {
+    core: Core,
+    kinds: BTreeMap<String, KindId>,
+    shop: Value,
+    deployments: BTreeMap<String, Value>,
+    version: u64,
+    now: Time,
+}
+
+fn read(object: &Value) -> ParentObject {
+    serde_json::from_str(&object.to_string()).unwrap()
+}
+
+fn deployment(name: &str) -> Value {
+    let owner = json!({ "apiVersion": "example.com/v1", "kind": "Shop", "controller": true, "name": "books", "uid": "books" });
+    json!({ "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": { "name": name, "namespace": "shop", "uid": name, "resourceVersion": "1", "generation": 1,
+            "creationTimestamp": "2026-01-01T00:00:00Z", "ownerReferences": [owner] },
+        "spec": { "replicas": 1, "template": { "spec": { "containers": [{ "name": "web", "image": "shop:1" }] } } },
+        "status": { "observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1,
+            "conditions": [{ "type": "Available", "status": "True" }] } })
+}
+
+impl ProvenShop {
+    fn begin(proof: &str) -> ProvenShop {
+        let spec = json!({
+            "parent": { "group": "example.com", "kind": "Shop" }, "proof": proof,
+            "children": [{ "kind": { "group": "apps", "kind": "Deployment" } }],
+        });
+        let compiled = compile(&serde_json::from_value(spec).unwrap(), Duration::from_mins(10)).unwrap();
+        let mut registry = IdRegistry::default();
+        let id = registry.new_policy_id();
+        let policy = PolicyInUse { id, name: "shops".to_owned(), compiled, acceptance: Acceptance::Accepted };
+        let plan = build_plan(&[policy], &Released::new(), &mut registry, &UnreadLibraries);
+        let resync = Duration::from_secs(30);
+        let mut core = Core::new(Arc::new(Reflector::new(|| ())), resync, resync, Seed(0));
+        let shop = json!({ "apiVersion": "example.com/v1", "kind": "Shop", "spec": { "image": "shop:1" },
+            "metadata": { "name": "books", "namespace": "shop", "uid": "books", "resourceVersion": "1", "generation": 1,
+                "creationTimestamp": "2026-01-01T00:00:00Z" },
+            "status": { "observedGeneration": 1, "conditions": [] } });
+        let deployments = BTreeMap::from(["api", "web"].map(|name| (name.to_owned(), deployment(name))));
+        let objects: Vec<_> = deployments.values().chain([&shop]).map(read).collect();
+        load_objects(&mut core, &plan, &objects.iter().collect::<Vec<_>>(), NOW);
+        let kinds = plan.kinds.values().map(|kind| (kind.key.1.clone(), kind.id)).collect();
+        let mut proven = ProvenShop { core, kinds, shop, deployments, version: 1, now: NOW };
+        proven.run_for(Duration::from_mins(1));
+        proven
+    }
+
+    fn run_for(&mut self, span: Duration) {
+        let end = self.now + span;
+        while self.now < end {
+            for write in self.core.run_turn(self.now) {
+                let patch: json_patch::Patch = serde_json::from_value(write.patch.clone()).unwrap();
+                json_patch::patch(&mut self.shop, &patch).unwrap();
+                self.apply_shop();
+                self.core.settle_write(self.now, write.parent, write.ticket, DeliveryOutcome::Written);
+            }
+            while self.core.engine.take_due_resync(self.now).is_some() {}
+            let next = self.core.next_deadline().unwrap_or(end);
+            self.now = next.max(self.now + Duration::from_millis(1)).min(end);
+        }
+    }
+
+    fn apply(&mut self, kind: &str, object: &mut Value) {
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        let live = read(object);
+        self.core.reflector.apply_object(self.kinds[kind], &live.child, Some(&live.text));
+    }
+
+    fn apply_shop(&mut self) {
+        let mut shop = std::mem::take(&mut self.shop);
+        self.apply("Shop", &mut shop);
+        self.shop = shop;
+    }
+
+    /// The operator says at once that it has handled the new image.
+    fn set_image(&mut self, image: &str) {
+        self.shop["spec"]["image"] = json!(image);
+        let generation = self.shop["metadata"]["generation"].as_u64().unwrap() + 1;
+        self.shop["metadata"]["generation"] = json!(generation);
+        self.shop["status"]["observedGeneration"] = json!(generation);
+        self.apply_shop();
+        self.run_for(Duration::from_mins(1));
+    }
+
+    /// A Deployment has rolled out this image.
+    fn roll_out(&mut self, name: &str, image: &str) {
+        let mut deployment = self.deployments[name].clone();
+        let generation = deployment["metadata"]["generation"].as_u64().unwrap() + 1;
+        deployment["metadata"]["generation"] = json!(generation);
+        deployment["status"]["observedGeneration"] = json!(generation);
+        deployment["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image);
+        self.apply("Deployment", &mut deployment);
+        self.deployments.insert(name.to_owned(), deployment);
+        self.run_for(Duration::from_mins(1));
+    }
+
+    /// Reason and message of the shop's condition.
+    fn says(&self) -> (&str, &str) {
+        let ready = &self.shop["status"]["conditions"][0];
+        (ready["reason"].as_str().unwrap_or_default(), ready["message"].as_str().unwrap_or_default())
+    }
+}
+
+#[test]
+fn an_operator_that_calls_a_generation_handled_is_not_believed_before_its_children_carry_it() {
+    let mut shop = ProvenShop::begin(IMAGES);
+    assert_eq!(shop.says(), ("AllChildrenReady", "2 of 2 ready"));
+    shop.set_image("shop:2");
+    let waits = "waiting for the operator to handle generation 2: the policy's proof does not hold yet";
+    assert_eq!(shop.says(), ("ChildrenPending", waits));
+    shop.roll_out("api", "shop:2");
+    assert_eq!(shop.says(), ("ChildrenPending", waits), "one of two");
+    shop.roll_out("web", "shop:2");
+    assert_eq!(shop.says(), ("AllChildrenReady", "2 of 2 ready"));
+}
+
+#[test]
+fn a_field_that_a_proof_alone_reads_moves_it_though_the_child_is_judged_as_before() {
+    let mut shop = ProvenShop::begin(
+        "children.all(c, c.metadata.?annotations.image.orValue('shop:1') == parent.spec.image)",
+    );
+    shop.set_image("shop:2");
+    assert_eq!(shop.says().0, "ChildrenPending");
+    for name in ["api", "web"] {
+        let mut deployment = shop.deployments[name].clone();
+        deployment["metadata"]["annotations"] = json!({ "image": "shop:2" });
+        shop.apply("Deployment", &mut deployment);
+    }
+    shop.run_for(Duration::from_secs(10));
+    assert_eq!(shop.says().0, "AllChildrenReady");
+}
+
+#[test]
+fn a_proof_that_cannot_hold_says_why_and_quotes_no_value() {
+    let token = "parent.spec.image == 'x' && children.all(c, c.metadata.labels[parent.spec.image] == 'x')";
+    for (proof, why) in [
+        ("children.all(c, c.spec.image == 'x')", "reads a field that is absent"),
+        (token, "does not hold yet"),
+        ("children.all(c, c.metadata.labels[parent.spec.image] == 'x')", "reads a field that is absent"),
+        ("children.all(c, c.spec.replicas + parent.spec.image == 'x')", "has no value for these objects"),
+        ("children.map(c, [c, c].map(x, x + x)).size() > 9", "has no value for these objects"),
+    ] {
+        let mut shop = ProvenShop::begin(proof);
+        shop.set_image("secret:2");
+        let (reason, message) = shop.says();
+        let waits = "waiting for the operator to handle generation 2: the policy's proof ";
+        assert_eq!((reason, message), ("ChildrenPending", &*format!("{waits}{why}")), "{proof}");
+    }
+}
+
+#[test]
+fn an_object_of_which_a_proof_reads_too_much_is_named_as_the_reason() {
+    let mut shop = ProvenShop::begin("children.all(c, c.metadata.annotations.size() < 9) || true");
+    let mut large = shop.deployments["web"].clone();
+    large["metadata"]["annotations"] = json!({ "large": "x".repeat(20_000) });
+    shop.apply("Deployment", &mut large);
+    shop.set_image("shop:2");
+    let waits = "waiting for the operator to handle generation 2: the policy's proof reads more than 16 KiB of an object";
+    assert_eq!(shop.says(), ("ChildrenPending", waits));
+}
+
+#[test]
+fn a_proof_that_is_never_given_is_the_operators_silence_in_the_end() {
+    let mut shop = ProvenShop::begin(IMAGES);
+    shop.set_image("shop:2");
+    shop.run_for(Duration::from_mins(10));
+    let silent = "the operator has not handled generation 2: the policy's proof does not hold yet";
+    assert_eq!(shop.says(), ("OperatorSilent", silent));
+    assert_eq!(shop.shop["status"]["conditions"][1]["type"], "Stalled");
+}

@@ -1,0 +1,125 @@
+//! What is kept of objects for proofs, and the evaluation of a proof over it.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use aggregator::{ObjectId, PolicyId};
+use rollcall_cel::{ProofExpression, ProofResult};
+use rustc_hash::FxHashSet;
+use serde_json::value::RawValue;
+
+use super::parts::ReflectorParts;
+use super::row::{ObjectExcerpt, ObjectRow};
+use crate::parent::text_with_type;
+use crate::plan::{ExcerptRule, MAX_EXCERPT_BYTES, ProofRule};
+use crate::wire::ChildObject;
+
+/// Whether a proof holds, or why that cannot be told. No text quotes a value: those who read a parent may not be those who
+/// read its children.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProofVerdict {
+    /// It holds.
+    Holds,
+    /// It does not hold.
+    DoesNotHold,
+    /// A field that it reads is absent.
+    FieldAbsent,
+    /// What it reads of the parent or of a child is too large, or nested too deeply.
+    TooLarge,
+    /// It was stopped at a limit.
+    Stopped,
+    /// It has no value for other reasons, such as the type of a field.
+    NoValue,
+    /// Something that it reads is not known as it is now: the parent has another generation, or an object awaits a list.
+    Outdated,
+}
+
+/// Result of one evaluation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProofOutcome {
+    /// Whether the proof holds.
+    pub verdict: ProofVerdict,
+    /// Number of steps that were spent.
+    pub steps: u32,
+}
+
+impl From<ProofVerdict> for ProofOutcome {
+    fn from(verdict: ProofVerdict) -> ProofOutcome {
+        ProofOutcome { verdict, steps: 0 }
+    }
+}
+
+impl From<ProofResult> for ProofOutcome {
+    fn from(ProofResult { holds, steps }: ProofResult) -> ProofOutcome {
+        let verdict = match holds {
+            Ok(true) => ProofVerdict::Holds,
+            Ok(false) => ProofVerdict::DoesNotHold,
+            Err(error) if error.limit.is_some() => ProofVerdict::Stopped,
+            Err(error) if error.absent => ProofVerdict::FieldAbsent,
+            Err(_) => ProofVerdict::NoValue,
+        };
+        ProofOutcome { verdict, steps }
+    }
+}
+
+/// Reduces an object to what proofs read of it.
+pub(super) fn take_excerpt(rule: &ExcerptRule, child: &ChildObject, object: &RawValue) -> ObjectExcerpt {
+    let (api_version, kind) = &rule.of;
+    match rule.fields.project_object(object, MAX_EXCERPT_BYTES) {
+        Ok(text) => ObjectExcerpt::Fields(text_with_type(&text, child, api_version, kind).into()),
+        Err(_) => ObjectExcerpt::TooLarge,
+    }
+}
+
+/// Evaluates the proof of a policy for a parent at this generation.
+pub(super) fn evaluate_proof(
+    parts: &ReflectorParts,
+    (parent, generation): (ObjectId, u64),
+    policy: PolicyId,
+    children: impl Iterator<Item = (u8, ObjectId)>,
+) -> ProofOutcome {
+    let rows = &parts.store.rows;
+    let read = |row: &ObjectRow| {
+        let is_current = row.parent.as_ref().is_some_and(|parent| parent.view.generation == generation);
+        is_current.then(|| (row.kind, excerpt_of(row)))
+    };
+    let Some((kind, excerpt)) = rows.read(parent, read).flatten() else {
+        return ProofVerdict::Outdated.into();
+    };
+    let Some(plan) = parts.store.plans.planned(kind) else { return ProofVerdict::Outdated.into() };
+    let proof =
+        plan.interest.parent.iter().find(|rule| rule.policy == policy).and_then(|rule| rule.proof.as_ref());
+    let Some(proof) = proof else { return ProofVerdict::Outdated.into() };
+    // One that is gone counts by its outcome, and has no fields any more.
+    let present = |row: &ObjectRow| {
+        (!row.is_remembered()).then(|| (row.namespace.clone(), row.name.clone(), excerpt_of(row)))
+    };
+    let (mut objects, mut known) = (Vec::new(), FxHashSet::default());
+    // One that counts in several groups is one object.
+    for (group, child) in children.filter(|(_, child)| known.insert(*child)) {
+        if let Some((namespace, name, excerpt)) = rows.read(child, present).flatten() {
+            objects.push((group, namespace, name, excerpt));
+        }
+    }
+    objects.sort_unstable_by(|a, b| (a.0, &a.1, &a.2).cmp(&(b.0, &b.1, &b.2)));
+    let texts: Result<Vec<_>, _> = objects.into_iter().map(|(.., excerpt)| excerpt).collect();
+    match excerpt.and_then(|parent| Ok((parent, texts?))) {
+        Ok((parent, children)) => evaluate_texts(proof, &parent, &children),
+        Err(verdict) => verdict.into(),
+    }
+}
+
+fn excerpt_of(row: &ObjectRow) -> Result<Box<str>, ProofVerdict> {
+    match row.extras.as_ref().and_then(|extras| extras.excerpt.as_ref()) {
+        Some(ObjectExcerpt::Fields(text)) => Ok(text.clone()),
+        Some(ObjectExcerpt::TooLarge) => Err(ProofVerdict::TooLarge),
+        // It was read before a policy asked for it.
+        None => Err(ProofVerdict::Outdated),
+    }
+}
+
+/// A panic is confined to this proof.
+fn evaluate_texts(proof: &ProofRule, parent: &str, children: &[Box<str>]) -> ProofOutcome {
+    let evaluate = || proof.expression.evaluate_proof(parent, children.iter().map(AsRef::as_ref)).into();
+    catch_unwind(AssertUnwindSafe(evaluate))
+        .unwrap_or(ProofOutcome { verdict: ProofVerdict::NoValue, steps: ProofExpression::MAX_STEPS })
+}

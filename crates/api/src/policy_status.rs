@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReadinessPolicyStatus {
-    /// Conditions `Accepted`, `Watching` and `Ready`, and `Conflicted` while older policies rule parents that this one selects
-    /// too.
+    /// Conditions `Accepted`, `Watching` and `Ready`; `Conflicted` while older policies rule parents that this one selects
+    /// too; `OutcomesHidden` while nothing shows whether the operator of some parents succeeded, and `spec.proof` is not set.
     #[serde(default)]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<PolicyCondition>,

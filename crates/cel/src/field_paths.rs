@@ -115,11 +115,7 @@ impl FieldPaths {
             ExprNode::Map(entries) => self.read_all(entries.iter().flat_map(|(key, value, _)| [key, value])),
             ExprNode::Call(call) => self.follow_call(call),
             ExprNode::Loop(called) => self.follow_loop(called),
-            ExprNode::Bind(nodes) => {
-                let bound = self.follow(&nodes[0]);
-                self.follow_within(&[bound], &nodes[1])
-            }
-            ExprNode::OptMap(nodes, _) => {
+            ExprNode::Bind(nodes) | ExprNode::OptMap(nodes, _) => {
                 let bound = self.follow(&nodes[0]);
                 self.follow_within(&[bound], &nodes[1])
             }

@@ -41,6 +41,8 @@ pub(crate) struct PolicyNumbers {
     pub(crate) pruned: u64,
     /// Number of parents whose CRD lacks the default status: readers that use kstatus may see them ready too early.
     pub(crate) undefaulted: u64,
+    /// Number of parents that carry Kopf's mark, of which nothing shows whether their operator succeeded.
+    pub(crate) hidden_outcomes: u64,
     /// Number of parents in shadow mode whose own condition differs from the policy's answer.
     pub(crate) disagreeing: u64,
     /// Rules that are not evaluated for a while, by index in `spec.children`.
@@ -342,7 +344,7 @@ fn count_parent(
     let ready = state.answer.reason.condition_status() == ConditionStatus::True;
     numbers.ready += u64::from(ready);
     let judged = core.engine.is_shadow(state.policy) && core.engine.has_evaluated(state.parent, state.policy);
-    let (owner, undefaulted, unready, rivals, disagrees) = core
+    let (owner, undefaulted, unready, rivals, disagrees, hides_outcome) = core
         .reflector
         .read_row(state.parent, |row| {
             let parent = row.parent.as_ref()?;
@@ -365,10 +367,11 @@ fn count_parent(
             let undefaulted = ours && parent.status.observed_generation.is_none();
             let rivals = state.yielding.then(|| rival_managers(&parent.status));
             let disagrees = judged && target.owner_says_true().is_some_and(|theirs| theirs != ready);
-            Some((owner, undefaulted, unready, rivals, disagrees))
+            Some((owner, undefaulted, unready, rivals, disagrees, parent.hides_outcome()))
         })
         .flatten()?;
     numbers.undefaulted += u64::from(undefaulted);
+    numbers.hidden_outcomes += u64::from(hides_outcome);
     if let Some(rivals) = rivals {
         *numbers.yielding.entry(rivals).or_default() += 1;
     }

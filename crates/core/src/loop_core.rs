@@ -89,12 +89,11 @@ impl Core {
     /// Adds, changes, or (`None`) removes a policy.
     pub fn set_policy(&mut self, now: Time, id: PolicyId, policy: Option<(EnginePolicy, PolicySummary)>) {
         let (policy, words) = policy.unzip();
-        match words {
-            Some(words) => _ = self.policies.insert(id, words),
-            None => {
-                self.policies.remove(&id);
-                self.proofs.forget_policy(id);
-            }
+        if let Some(words) = words {
+            self.policies.insert(id, words);
+        } else {
+            self.policies.remove(&id);
+            self.proofs.forget_policy(id);
         }
         self.engine.set_policy(now, id, policy);
     }

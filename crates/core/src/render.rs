@@ -22,7 +22,7 @@ const GENERATION_AWAITED: &str = "it may keep status.observedGeneration, and has
                                   the field, set observedGeneration: write in the policy";
 /// Why Kopf's mark is not enough, where no child shows that its handlers did anything.
 const OUTCOME_UNKNOWN: &str = "Kopf's mark names it, but no child has changed since, and a handler that failed leaves the same \
-                               mark: let the operator keep its outcomes (rollcall_kopf.py), or set evidence: own in the policy";
+                               mark: let the operator keep its outcomes (rollcall_kopf.py), or set proof or evidence: own in the policy";
 /// The same, where only Rollcall ever wrote a status, and no child has changed since.
 const GENERATION_MASKED: &str = "no child has changed since, and status.observedGeneration is Rollcall's own; if the \
                                  operator does not keep the field, set observedGeneration: write in the policy";

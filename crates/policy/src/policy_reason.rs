@@ -41,6 +41,8 @@ pub enum PolicyReason {
     RuleTooSlow,
     /// Some parents that it selects are ruled by an older policy.
     RuledByOlderPolicy,
+    /// Nothing shows whether the operator of some parents succeeded.
+    NoOutcomeKept,
     /// The namespace in which outcomes of Jobs are saved does not exist.
     RecordsNamespaceMissing,
     /// Outcomes of Jobs cannot be saved.
@@ -69,6 +71,7 @@ impl PolicyReason {
             PolicyReason::Yielding => "Yielding",
             PolicyReason::RuleTooSlow => "RuleTooSlow",
             PolicyReason::RuledByOlderPolicy => "RuledByOlderPolicy",
+            PolicyReason::NoOutcomeKept => "NoOutcomeKept",
             PolicyReason::RecordsNamespaceMissing => "RecordsNamespaceMissing",
             PolicyReason::RecordsNotSaved => "RecordsNotSaved",
         }

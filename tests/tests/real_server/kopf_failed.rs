@@ -7,12 +7,12 @@ use acceptance::expectation::{StateExpectation, because, current, mentions, says
 use acceptance::kopf::{KopfVersion, TenantKopf as _};
 use acceptance::objects::{condition, deployment, owned_by};
 use acceptance::places;
-use acceptance::policies::TenantPolicies as _;
+use acceptance::policies::{TenantPolicies as _, policy_address};
 use acceptance::recorder::StateRecorder;
 use acceptance::rollcall::TenantRollcall as _;
 use acceptance::tenant::TestTenant;
 use anyhow::{Result, ensure};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::kopf::handled;
 
@@ -50,10 +50,21 @@ async fn tenant_of(
     keeps: bool,
     pending: &str,
 ) -> Result<(TestTenant, RunningOperator)> {
+    tenant_with(word, kopf, keeps, json!({ "evidence": "kopf", "limits": { "pending": pending } })).await
+}
+
+/// The same below a policy with `more` in its spec.
+async fn tenant_with(
+    word: &str,
+    kopf: KopfVersion,
+    keeps: bool,
+    more: Value,
+) -> Result<(TestTenant, RunningOperator)> {
     let tenant = TestTenant::start(word).await?;
     tenant.crd(&CrdBuilder::new("Database")).await?;
-    let spec = json!({ "children": [tenant.child("Deployment")], "settle": "200ms", "evidence": "kopf",
-        "limits": { "pending": pending } });
+    let mut spec = more;
+    spec["children"] = json!([tenant.child("Deployment")]);
+    spec["settle"] = json!("200ms");
     tenant.policy("db", "Database", spec).await?;
     let rollcall = tenant.rollcall(&[]).await?;
     let module = places::repository().join("deploy/examples/kopf/rollcall_kopf.py");
@@ -63,7 +74,7 @@ async fn tenant_of(
     let mut db = tenant.custom("Database", "db");
     db["spec"] = json!({ "size": 2 });
     let db = tenant.create(db).await?;
-    tenant.create(owned_by(&db, deployment("web", 1))).await?;
+    tenant.create(owned_by(&db, deployment("web", 2))).await?;
     tenant.until("Database/db", ready_and_handled()).await?;
     Ok((tenant, RunningOperator { _rollcall: rollcall, operator }))
 }
@@ -112,12 +123,14 @@ async fn an_equal_mark_is_no_proof(word: &str, kopf: KopfVersion) -> Result<()> 
     tenant.change("Database/db", json!({ "spec": { "size": 3 } })).await?;
     let marked = StateExpectation::new("handled by Kopf", handled);
     tenant.until("Database/db", marked).await?;
+    let policy = policy_address(&tenant, "db")?;
+    tenant.until_at(&policy, &mentions("OutcomesHidden", "spec.proof")).await?;
     let silent = because("Ready", "OperatorSilent").and(mentions("Ready", "rollcall_kopf.py"));
     tenant.until("Database/db", silent.and(says("Ready", "Unknown")).and(current("Ready"))).await?;
     // It does something for the next one.
     tenant.change("Database/db", json!({ "spec": { "size": 4 } })).await?;
     tenant.until("Database/db", because("Ready", "ChildrenPending").and(current("Ready"))).await?;
-    tenant.change("Deployment/web", json!({ "spec": { "replicas": 2 } })).await?;
+    tenant.change("Deployment/web", json!({ "spec": { "replicas": 3 } })).await?;
     tenant.until("Database/db", ready_and_handled()).await?;
     let recording = recorder.stop().await?;
     let said = recording.said(&tenant.address("Database/db")?, "Ready");
@@ -134,6 +147,28 @@ async fn an_equal_mark_of_kopf_is_no_proof_that_its_handlers_succeeded() -> Resu
 #[tokio::test]
 async fn an_equal_mark_of_an_older_kopf_is_no_proof_either() -> Result<()> {
     an_equal_mark_is_no_proof("noproofold", KopfVersion::Before144).await
+}
+
+#[tokio::test]
+async fn a_policy_that_asks_for_a_proof_believes_no_mark_though_a_child_has_changed() -> Result<()> {
+    let proof =
+        json!({ "proof": "children.size() == 1 && children.all(c, c.spec.replicas == parent.spec.size)" });
+    let (tenant, running) = tenant_with("proven", KopfVersion::Current, false, proof).await?;
+    let recorder = StateRecorder::start(&tenant, &["Database", "Deployment"]).await?;
+    // It fails, after something else has touched a child.
+    tenant.change("Database/db", json!({ "spec": { "size": 3 } })).await?;
+    tenant.change("Deployment/web", json!({ "spec": { "minReadySeconds": 1 } })).await?;
+    tenant.until("Database/db", StateExpectation::new("handled by Kopf", handled)).await?;
+    let waits =
+        because("Ready", "ChildrenPending").and(mentions("Ready", "the policy's proof does not hold yet"));
+    tenant.until("Database/db", waits.and(current("Ready"))).await?;
+    tenant.change("Deployment/web", json!({ "spec": { "replicas": 3 } })).await?;
+    tenant.until("Database/db", ready_and_handled()).await?;
+    let recording = recorder.stop().await?;
+    let parent = tenant.address("Database/db")?;
+    eprintln!("{}", recording.transcript(&parent, "Ready"));
+    recording.no_false_ready(&parent, "Ready", &[("Deployment", 1)])?;
+    running.operator.never_stumbled()
 }
 
 #[tokio::test]

@@ -131,6 +131,10 @@ pub(super) fn policy_status(
         vec![condition("Accepted", accepted), condition("Watching", watching), condition("Ready", ready)];
     let left = numbers.map(|numbers| &numbers.left).filter(|left| left.count > 0);
     conditions.extend(left.map(|left| condition("Conflicted", conflicted_condition(left))));
+    let hidden = numbers.map_or(0, |numbers| numbers.hidden_outcomes);
+    if hidden > 0 && used.is_some_and(|used| used.compiled.proof.is_none()) {
+        conditions.push(condition("OutcomesHidden", hidden_outcomes_condition(hidden)));
+    }
     ReadinessPolicyStatus {
         conditions,
         observed_generation: Some(policy.generation),
@@ -167,6 +171,16 @@ fn conflicted_condition(left: &LeftParents) -> ConditionOutcome {
         left.count
     );
     (true, PolicyReason::RuledByOlderPolicy, message)
+}
+
+/// Parents of whose operator no failure can be seen; there only where there are such, and the policy asks for no proof.
+fn hidden_outcomes_condition(parents: u64) -> ConditionOutcome {
+    let message = format!(
+        "the failures of this operator are invisible: Kopf leaves the same mark on a parent whether its handlers succeeded or \
+         failed for good, and nothing beside it shows which on {parents} of them; keep outcomes with rollcall_kopf.py \
+         (deploy/examples/kopf), or set spec.proof"
+    );
+    (true, PolicyReason::NoOutcomeKept, message)
 }
 
 fn accepted_condition(policy: &FoundPolicy, decided: &DecidedPolicy<'_>) -> ConditionOutcome {

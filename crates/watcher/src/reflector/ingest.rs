@@ -139,7 +139,7 @@ fn ingest_by_plan(
     }
     set_since_from_facts(&mut row, interest, &child.facts);
     let finalizers = row.finalizers;
-    let seen_marks = row.parent.as_ref().map_or((false, false), |p| (p.has_kopf_mark, p.has_no_evidence()));
+    let seen_marks = row.parent.as_ref().map_or((false, false), |p| (p.has_kopf_mark(), p.has_no_evidence()));
     let practice = row.parent.as_ref().map(|p| p.seen_practice(interest.counted));
     let applied = store.store_row(uid, row, Some(plan))?;
     if !awaited.is_empty() && applied != ApplyOutcome::Stale {

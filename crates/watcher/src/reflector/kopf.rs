@@ -46,6 +46,27 @@ pub(super) struct KopfState {
     pub(super) progress: Option<Box<str>>,
 }
 
+/// Mark of a Kopf operator on a parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KopfMark {
+    /// There is none.
+    Absent,
+    /// It names an older spec, or something shows how the handlers ended.
+    Present,
+    /// It names the current spec, and nothing shows how the handlers ended.
+    Unexplained,
+}
+
+impl KopfMark {
+    pub(super) fn of_state(kopf: &KopfState) -> KopfMark {
+        match kopf {
+            KopfState { marked: false, .. } => KopfMark::Absent,
+            KopfState { handled: Some(true), outcome: None, .. } => KopfMark::Unexplained,
+            _ => KopfMark::Present,
+        }
+    }
+}
+
 /// How the handlers of a generation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum KopfOutcome {

@@ -16,7 +16,7 @@ use super::generation_practice::{
     GenerationPractice, SeenPractice, concludes, keeps_generation, kept_generation,
 };
 use super::kopf::outcomes::{SeenFailure, judge_outcome};
-use super::kopf::{self, KopfState};
+use super::kopf::{self, KopfMark, KopfState};
 use super::rules_of_parent::{OutrankedPolicy, RulesOfParent};
 use super::selector_interner::Selectors;
 use super::status_owner::ChosenCondition;
@@ -51,8 +51,8 @@ pub struct ParentRow {
     pub(super) practice: GenerationPractice,
     /// What other parents of its kind carry says something about this one.
     pub(super) concludes_from_others: bool,
-    /// The parent carries the mark of a Kopf operator, whatever its content.
-    pub(super) has_kopf_mark: bool,
+    /// The mark of a Kopf operator.
+    pub(super) kopf_mark: KopfMark,
     /// What few parents have.
     pub(super) extras: Option<Box<ParentExtras>>,
 }
@@ -104,6 +104,7 @@ pub(super) fn read_parent_row(
     let said = judge_outcome(said, &kopf, failure.is_some(), &status, rules);
     let practice = GenerationPractice::of(&status, rules, interest.counted, said, before.expects_generation);
     let evidence = practice.evidence(&status, meta.generation, said);
+    let kopf_mark = KopfMark::of_state(&kopf);
     let extras = ParentExtras {
         progress: kopf.progress.or_else(|| failure.as_ref()?.handlers.clone()),
         failure,
@@ -130,7 +131,7 @@ pub(super) fn read_parent_row(
         awaits_generation: evidence == HandledEvidence::Unmarked && said == HandledEvidence::Silent,
         practice,
         concludes_from_others: concludes(rules),
-        has_kopf_mark: kopf.marked,
+        kopf_mark,
         extras: extras.into_boxed(),
     };
     let mut answers = Vec::with_capacity(rules.len());
@@ -332,9 +333,19 @@ impl ParentRow {
         true
     }
 
+    /// Returns `true` if the parent carries the mark of a Kopf operator, whatever its content.
+    pub(super) fn has_kopf_mark(&self) -> bool {
+        self.kopf_mark != KopfMark::Absent
+    }
+
+    /// Returns `true` if the mark of its Kopf operator would be the same after a failure, and nothing shows which it was.
+    pub fn hides_outcome(&self) -> bool {
+        self.kopf_mark == KopfMark::Unexplained
+    }
+
     /// Returns `true` if nothing shows whether the parent was handled, neither a mark nor anything else.
     pub(super) fn has_no_evidence(&self) -> bool {
-        self.view.evidence == HandledEvidence::Silent && !self.has_kopf_mark
+        self.view.evidence == HandledEvidence::Silent && !self.has_kopf_mark()
     }
 
     /// Switches to the fallback condition type, for policies that have one.

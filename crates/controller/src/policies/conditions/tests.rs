@@ -116,6 +116,35 @@ fn a_rule_that_is_not_evaluated_for_a_while_is_named() {
 }
 
 #[test]
+fn an_operator_whose_failures_are_invisible_is_told_of_unless_the_policy_asks_for_a_proof() {
+    let (found, mut used) = policy_of_jobs();
+    let status = |used: &PolicyInUse, hidden_outcomes| {
+        let numbers = PolicyNumbers { synced: true, hidden_outcomes, ..PolicyNumbers::default() };
+        let missing = MissingRights::of_policy("db", &RightsFindings::default(), &GrantFindings::default());
+        let decided =
+            DecidedPolicy { refused: None, accepted: None, used: Some(used), missing, records: None };
+        let old = ReadinessPolicyStatus::default();
+        policy_status(&found, &decided, Some(&numbers), &StatsSnapshot::default(), &old, NOW)
+    };
+    let is_told =
+        |status: &ReadinessPolicyStatus| status.conditions.iter().any(|c| c.r#type == "OutcomesHidden");
+    assert!(!is_told(&status(&used, 0)));
+    let told = status(&used, 3);
+    let hidden = condition(&told, "OutcomesHidden");
+    assert_eq!((&*hidden.status, &*hidden.reason), ("True", "NoOutcomeKept"));
+    assert!(
+        hidden.message.contains("on 3 of them") && hidden.message.contains("spec.proof"),
+        "{}",
+        hidden.message
+    );
+    assert_eq!(condition(&told, "Ready").status, "True");
+    let spec = serde_json::json!({ "parent": { "group": "example.com", "kind": "Shop" }, "proof": "children.size() > 0" });
+    let spec = serde_json::from_value(spec).unwrap();
+    used.compiled = policy::compile(&spec, std::time::Duration::from_mins(10)).unwrap();
+    assert!(!is_told(&status(&used, 3)));
+}
+
+#[test]
 fn parents_that_an_older_policy_rules_are_named_and_the_rest_counted() {
     let (found, used) = policy_of_jobs();
     let mut numbers = PolicyNumbers { synced: true, ..PolicyNumbers::default() };

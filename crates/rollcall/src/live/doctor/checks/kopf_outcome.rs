@@ -13,7 +13,11 @@ const LAST_OUTCOME_SUFFIX: &str = "/last-outcome";
 
 pub(super) fn run_check(world: &DoctorInventory) -> Vec<DoctorFinding> {
     let is_parent = |seen: &CheckedObject| {
-        world.policies.iter().any(|(_, policy)| seen.is_kind(&policy.parent.group, &policy.parent.kind))
+        let mut of_kind = world
+            .policies
+            .iter()
+            .filter(|(_, policy)| seen.is_kind(&policy.parent.group, &policy.parent.kind));
+        of_kind.any(|(_, policy)| policy.proof.is_none())
     };
     let mut kinds: BTreeMap<(&str, &str), Vec<&CheckedObject>> = BTreeMap::new();
     for seen in
@@ -31,8 +35,8 @@ pub(super) fn run_check(world: &DoctorInventory) -> Vec<DoctorFinding> {
                 marked[0].display_title()
             ))
             .with_fix(
-                "let its operator keep its outcomes with deploy/examples/kopf/rollcall_kopf.py; until then \
-                 `evidence: kopf` takes no mark for proof of a new spec before a child has changed",
+                "let its operator keep its outcomes with deploy/examples/kopf/rollcall_kopf.py, or set `proof` in the policy; \
+                 until then `evidence: kopf` takes no mark for proof of a new spec before a child has changed",
             )
     });
     findings.collect()

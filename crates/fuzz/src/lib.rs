@@ -23,6 +23,7 @@ mod page_request;
 mod parent_template;
 mod policy_inventory;
 mod policy_manifest;
+mod proof_expression;
 mod reference_path;
 mod remembered_job;
 mod script_library;
@@ -43,7 +44,7 @@ pub struct FuzzTarget {
 }
 
 /// All targets.
-pub const FUZZ_TARGETS: [FuzzTarget; 13] = [
+pub const FUZZ_TARGETS: [FuzzTarget; 14] = [
     FuzzTarget {
         name: "cel_expression",
         run: cel_expression::run,
@@ -72,6 +73,11 @@ pub const FUZZ_TARGETS: [FuzzTarget; 13] = [
         name: "policy_manifest",
         run: policy_manifest::run,
         words: policy_manifest::POLICY_MANIFEST_WORDS,
+    },
+    FuzzTarget {
+        name: "proof_expression",
+        run: proof_expression::run,
+        words: proof_expression::PROOF_EXPRESSION_WORDS,
     },
     FuzzTarget {
         name: "reference_path",

@@ -3,6 +3,7 @@
 mod admission;
 mod admission_specs;
 mod bad_input;
+mod blindness;
 mod cascade;
 mod chart;
 mod churn;

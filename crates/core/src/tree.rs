@@ -34,7 +34,7 @@ pub struct TreeNode {
     /// unknown.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub since_from: String,
-    /// `critical` or `optional`; empty for a root.
+    /// `critical` or `optional`; `uncounted` for what no policy counts; empty for a root.
     pub role: &'static str,
     /// Will not recover by itself: failed permanently according to the API, or beyond a limit.
     pub stalled: bool,

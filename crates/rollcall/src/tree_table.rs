@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use rollcall_core::TreeNode;
 
 use crate::eval::{OutputFormat, object_title};
+use crate::live::UNCOUNTED_ROLE;
 use crate::terminal::TerminalCapabilities;
 use crate::text::{StyledLine, TextStyle, print_error_line, sanitize_text, truncate_text, write_stdout};
 
@@ -81,13 +82,17 @@ fn build_table(trees: &[TreeNode], ages: AgeLookup<'_>) -> TreeTable {
 }
 
 fn add_rows(node: &TreeNode, before: &str, below: &str, ages: AgeLookup<'_>, rows: &mut Vec<TreeTableRow>) {
-    let optional = if node.role == "optional" { " (optional)" } else { "" };
+    let role = match node.role {
+        "optional" => " (optional)",
+        UNCOUNTED_ROLE => " (not counted)",
+        _ => "",
+    };
     let line =
         |text: &str| sanitize_text(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned();
     rows.push(TreeTableRow {
         before: before.to_owned(),
         below: below.to_owned(),
-        object: line(&object_title(&node.kind, &node.namespace, &node.name)) + optional,
+        object: line(&object_title(&node.kind, &node.namespace, &node.name)) + role,
         verdict: node.verdict,
         age: ages(node).map_or(String::new(), |(created, now)| format_age(now - created)),
         reason: line(node.reason.as_str()),

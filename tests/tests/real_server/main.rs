@@ -65,5 +65,6 @@ mod stage;
 mod stories;
 mod stuck;
 mod trust;
+mod uncounted;
 mod upgrade;
 mod verdicts;

@@ -8,6 +8,7 @@ mod explain;
 mod follow;
 mod history;
 mod node_reason;
+mod owned_objects;
 mod pick;
 mod policy_cluster;
 mod scope_args;
@@ -15,6 +16,7 @@ mod since;
 mod survey;
 mod target;
 mod tree;
+mod uncounted;
 mod wait;
 
 pub(crate) use connect::connect_cluster;
@@ -22,6 +24,7 @@ pub(crate) use doctor::{DoctorArgs, diagnose_cluster};
 pub(crate) use explain::{ExplainArgs, explain_targets};
 pub(crate) use history::{HistoryArgs, print_history};
 pub(crate) use tree::{TreeArgs, print_tree};
+pub(crate) use uncounted::UNCOUNTED_ROLE;
 pub(crate) use wait::{WaitArgs, run_wait};
 
 use controller::args::ClusterArgs;

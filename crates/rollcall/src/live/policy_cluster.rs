@@ -151,6 +151,16 @@ impl PolicyCluster {
         }
     }
 
+    /// The namespace whose objects are read; `None` for all.
+    pub(super) fn namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
+    }
+
+    /// Records what could not be read, and why.
+    pub(super) fn note_unread(&mut self, what: String, why: String) {
+        self.unread.insert(what, why);
+    }
+
     /// Marks a kind as not visible.
     pub(super) fn hide_kind(&mut self, api: &ApiKind, why: String) {
         self.unread.insert(api.to_string(), why);
@@ -294,7 +304,7 @@ pub(super) fn read_error_text(error: &LiveReadError) -> String {
 }
 
 /// Evaluates an object by itself.
-fn leaf_node(object: &ParentObject, now: Time) -> TreeNode {
+pub(super) fn leaf_node(object: &ParentObject, now: Time) -> TreeNode {
     let meta = &object.child.meta;
     let limits = StuckLimits { pending: STUCK_AFTER, progress: STUCK_AFTER, terminating: STUCK_AFTER };
     let assessment =

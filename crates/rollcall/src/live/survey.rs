@@ -105,6 +105,11 @@ impl ClusterSurvey {
         TreeObjectIndex::new(&self.kept_objects.iter().collect::<Vec<_>>())
     }
 
+    /// Adds kinds of which objects are shown that were not read with it.
+    pub(super) fn add_kinds(&mut self, kinds: Vec<ApiKind>) {
+        self.kinds.extend(kinds);
+    }
+
     /// Returns the kind of a node.
     pub(super) fn find_kind(&self, node: &TreeNode) -> Option<&ApiKind> {
         self.kinds.iter().find(|api| api.group == node.group && api.kind == node.kind)

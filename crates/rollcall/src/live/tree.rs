@@ -16,6 +16,7 @@ use super::policy_cluster::PolicyCluster;
 use super::scope_args::ScopeArgs;
 use super::survey::ClusterSurvey;
 use super::target::ObjectTarget;
+use super::uncounted::add_uncounted;
 use crate::eval::{OutputFormat, current_time};
 use crate::terminal::TerminalCapabilities;
 use crate::text::{print_error_line, write_stdout};
@@ -29,7 +30,9 @@ const DRAW_TIME_SHARE: u32 = 4;
 /// `rollcall tree`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Exit codes: 0 every parent that is shown is ready; 1 at least one is not; 2 there was none, or it could not be read. With --watch: by the last state."
+    after_help = "What a named object owns is shown to the last kind that the cluster serves. What no policy counts is judged by the \
+                  built-in rules, marked `not counted` (role `uncounted` in JSON), and decides nothing: neither the condition nor \
+                  the exit code. Below workloads it is not searched, nor with --watch.\n\nExit codes: 0 every parent that is shown is ready; 1 at least one is not; 2 there was none, or it could not be read. With --watch: by the last state."
 )]
 pub(crate) struct TreeArgs {
     /// A kind, or objects as KIND/NAME or KIND NAME [default: every parent of every policy].
@@ -58,8 +61,12 @@ pub(crate) async fn print_tree(cluster: &ClusterArgs, args: &TreeArgs) -> anyhow
     }
     let now = current_time();
     let mut survey = ClusterSurvey::read(&mut cluster, now).await;
+    let mut trees = std::mem::take(&mut survey.trees);
+    if !targets.is_empty() {
+        trees = pick_targets(trees, &targets);
+        add_uncounted(&mut cluster, &mut trees, now).await?;
+    }
     cluster.report_unread();
-    let trees = std::mem::take(&mut survey.trees);
     let moments = survey.node_times();
     let shown = select_trees(trees, &targets, args, &moments);
     for missing in missing_targets(&shown, &targets) {

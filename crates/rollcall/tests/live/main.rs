@@ -15,4 +15,5 @@ mod service;
 mod slow_rules;
 mod strangers;
 mod terminal;
+mod uncounted;
 mod watching;

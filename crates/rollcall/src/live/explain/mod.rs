@@ -28,6 +28,8 @@ use super::pick::{NodeTimes, TreeObjectIndex};
 use super::policy_cluster::PolicyCluster;
 use super::scope_args::ScopeArgs;
 use super::survey::ClusterSurvey;
+use super::target::ObjectTarget;
+use super::uncounted::{UNCOUNTED_ROLE, add_uncounted};
 use crate::eval::{OutputFormat, current_time};
 use crate::terminal::TerminalCapabilities;
 use crate::text::{print_error_line, write_stdout};
@@ -60,7 +62,10 @@ pub(crate) async fn explain_targets(cluster: &ClusterArgs, args: &ExplainArgs) -
         bail!("name an object: `rollcall explain KIND/NAME`");
     }
     let now = current_time();
-    let survey = ClusterSurvey::read(&mut cluster, now).await;
+    let mut survey = ClusterSurvey::read(&mut cluster, now).await;
+    survey.trees.retain(|tree| contains_target(tree, &targets));
+    let kinds = add_uncounted(&mut cluster, &mut survey.trees, now).await?;
+    survey.add_kinds(kinds);
     let leads = find_target_nodes(&survey.trees, &targets);
     let mut explained = Vec::new();
     let inquiry = ExplainContext {
@@ -93,6 +98,17 @@ pub(crate) async fn explain_targets(cluster: &ClusterArgs, args: &ExplainArgs) -
     }
     let unready = leads.iter().any(|lead| !is_node_ready(lead.node));
     Ok(ExitCode::from(if unready { 1 } else { u8::from(!absent.is_empty()) * 2 }))
+}
+
+fn cause_message(node: &TreeNode) -> String {
+    let uncounted = if node.role == UNCOUNTED_ROLE { "; no policy counts it" } else { "" };
+    format!("{}{uncounted}", node.detail)
+}
+
+/// Returns `true` if a target stands anywhere in this tree.
+fn contains_target(tree: &TreeNode, targets: &[ObjectTarget]) -> bool {
+    targets.iter().any(|target| target.matches_node(tree))
+        || tree.children.iter().any(|child| contains_target(child, targets))
 }
 
 /// State shared by all explanations.
@@ -177,7 +193,7 @@ impl ExplainContext<'_> {
             path: path.collect(),
             verdict: node.verdict,
             reason: node.reason.clone(),
-            message: node.detail.clone(),
+            message: cause_message(node),
             since: self.since_text(node),
             changes: advice::describe_changes(node.reason.token()).to_owned(),
             tries: advice::suggest_commands(node.reason.token(), &object),

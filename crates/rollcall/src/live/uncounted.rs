@@ -1,0 +1,191 @@
+//! What the objects of a tree own and no policy counts: found by owner references of every kind, judged by the built-in rules,
+//! and shown as what it is.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::{StreamExt, stream};
+use readiness::{RuleKind, Time};
+use rollcall_core::TreeNode;
+use watcher::{ApiKind, ParentObject, get_live, list_live};
+
+use super::owned_objects::{OwnedMeta, OwnedObjects};
+use super::pick::node_key;
+use super::policy_cluster::{PolicyCluster, leaf_node};
+
+/// Role of a node that no policy counts.
+pub(crate) const UNCOUNTED_ROLE: &str = "uncounted";
+/// Number of objects of one kind and namespace from which on they are listed instead of read one by one.
+const LISTED_FROM: usize = 4;
+/// Maximum number of concurrent reads.
+const MAX_CONCURRENT_READS: usize = 8;
+/// Maximum number of kinds named in one line about what could not be read.
+const MAX_NAMED_KINDS: usize = 8;
+/// Levels below an object of a policy that are searched.
+const MAX_UNCOUNTED_DEPTH: usize = 16;
+
+/// Adds to these trees what their objects own and no policy counts. What could not be read is reported. Returns the kinds that
+/// the cluster serves.
+pub(super) async fn add_uncounted(
+    cluster: &mut PolicyCluster,
+    trees: &mut [TreeNode],
+    now: Time,
+) -> anyhow::Result<Vec<ApiKind>> {
+    let owned = OwnedObjects::read(&cluster.client, cluster.namespace(), trees).await?;
+    let mut search = UncountedSearch { owned: &owned, known: BTreeSet::new(), found: Vec::new() };
+    trees.iter().for_each(|tree| search.note_known(tree));
+    trees.iter_mut().for_each(|tree| search.search_below(tree, true));
+    let found = std::mem::take(&mut search.found);
+    let judged = judge_found(cluster, &owned, found, now).await;
+    trees.iter_mut().for_each(|tree| fill_in(tree, &judged));
+    for (why, kinds) in &owned.unread {
+        let named = kinds.iter().take(MAX_NAMED_KINDS).cloned().collect::<Vec<_>>().join(", ");
+        let more = kinds.len().saturating_sub(MAX_NAMED_KINDS);
+        let more = if more > 0 { format!(" and {more} more kinds") } else { String::new() };
+        cluster.note_unread(format!("what is owned of {named}{more}"), why.clone());
+    }
+    Ok(owned.kinds)
+}
+
+type NodeKey = [String; 4];
+
+fn key_of(node: &TreeNode) -> NodeKey {
+    let (group, kind, namespace, name) = node_key(node);
+    [group, kind, namespace, name].map(str::to_owned)
+}
+
+struct UncountedSearch<'o> {
+    owned: &'o OwnedObjects,
+    /// Objects that stand in the trees.
+    known: BTreeSet<NodeKey>,
+    found: Vec<&'o OwnedMeta>,
+}
+
+impl<'o> UncountedSearch<'o> {
+    fn note_known(&mut self, node: &TreeNode) {
+        self.known.insert(key_of(node));
+        node.children.iter().for_each(|child| self.note_known(child));
+    }
+
+    fn search_below(&mut self, node: &mut TreeNode, is_root: bool) {
+        for child in &mut node.children {
+            self.search_below(child, false);
+        }
+        let Some(uid) = self.owned.node_uid(node) else { return };
+        if is_root || !is_workload(node) {
+            self.add_owned(node, uid, 0);
+        }
+    }
+
+    /// Adds what this object owns, each object once in all trees.
+    fn add_owned(&mut self, node: &mut TreeNode, uid: &str, depth: usize) {
+        if depth == MAX_UNCOUNTED_DEPTH {
+            return;
+        }
+        let owned = self.owned;
+        for of in owned.owned_by(uid, &node.namespace) {
+            let mut child = uncounted_node(&owned.kinds[of.kind], of);
+            if !self.known.insert(key_of(&child)) {
+                continue;
+            }
+            self.found.push(of);
+            if !is_workload(&child) {
+                self.add_owned(&mut child, &of.meta.uid, depth + 1);
+            }
+            node.children.push(child);
+        }
+    }
+}
+
+/// What a workload owns is its controller's matter.
+fn is_workload(node: &TreeNode) -> bool {
+    let kind = RuleKind::from_group_kind(&node.group, &node.kind);
+    kind.owns_pods() || matches!(kind, RuleKind::CronJob)
+}
+
+/// A node of which nothing but its metadata is known.
+fn uncounted_node(api: &ApiKind, of: &OwnedMeta) -> TreeNode {
+    TreeNode {
+        group: api.group.clone(),
+        kind: api.kind.clone(),
+        namespace: of.meta.namespace.to_string(),
+        name: of.meta.name.to_string(),
+        verdict: "Unknown",
+        detail: "it could not be read".to_owned(),
+        role: UNCOUNTED_ROLE,
+        ..TreeNode::default()
+    }
+}
+
+/// Reads what was found in full, one by one or by lists, and judges it.
+async fn judge_found(
+    cluster: &PolicyCluster,
+    owned: &OwnedObjects,
+    found: Vec<&OwnedMeta>,
+    now: Time,
+) -> BTreeMap<NodeKey, TreeNode> {
+    let mut by_kind: BTreeMap<(usize, &str), Vec<&OwnedMeta>> = BTreeMap::new();
+    for of in found {
+        by_kind.entry((of.kind, &of.meta.namespace)).or_default().push(of);
+    }
+    let reads = by_kind.into_iter().map(|((kind, namespace), found)| {
+        let (client, api) = (cluster.client.clone(), owned.kinds[kind].clone());
+        async move { read_found(&client, &api, namespace, &found).await }
+    });
+    let reads: Vec<_> = reads.collect();
+    let mut reads = stream::iter(reads).buffer_unordered(MAX_CONCURRENT_READS);
+    let mut judged = BTreeMap::new();
+    while let Some(objects) = reads.next().await {
+        for object in objects {
+            let node = TreeNode { role: UNCOUNTED_ROLE, ..leaf_node(&object, now) };
+            judged.insert(key_of(&node), node);
+        }
+    }
+    judged
+}
+
+async fn read_found(
+    client: &kube::Client,
+    api: &ApiKind,
+    namespace: &str,
+    found: &[&OwnedMeta],
+) -> Vec<ParentObject> {
+    let scope = Some(namespace).filter(|_| api.namespaced);
+    let typed = |object: ParentObject| object.with_type_meta(&api.api_version(), &api.kind);
+    // Nothing but the metadata of a Secret is read.
+    if api.group.is_empty() && api.kind == "Secret" {
+        return Vec::new();
+    }
+    if found.len() >= LISTED_FROM {
+        let names: BTreeSet<&str> = found.iter().map(|of| &*of.meta.name).collect();
+        let all = list_live::<ParentObject>(client, api, scope, None).await.unwrap_or_default();
+        return all
+            .into_iter()
+            .filter(|object| names.contains(&*object.child.meta.name))
+            .map(typed)
+            .collect();
+    }
+    let mut objects = Vec::new();
+    for of in found {
+        objects.extend(
+            get_live::<ParentObject>(client, api, scope, &of.meta.name).await.ok().flatten().map(typed),
+        );
+    }
+    objects
+}
+
+/// Puts the verdicts into the nodes that were added, and the worst first.
+fn fill_in(node: &mut TreeNode, judged: &BTreeMap<NodeKey, TreeNode>) {
+    if node.role == UNCOUNTED_ROLE {
+        let children = std::mem::take(&mut node.children);
+        if let Some(verdict) = judged.get(&key_of(node)) {
+            *node = verdict.clone();
+        } else if node.group.is_empty() && node.kind == "Secret" {
+            (node.verdict, node.detail) = ("Ready", "it exists; Secrets are not read".to_owned());
+        }
+        node.children = children;
+    }
+    node.children.iter_mut().for_each(|child| fill_in(child, judged));
+    let counted = node.children.iter().take_while(|child| child.role != UNCOUNTED_ROLE).count();
+    let level = |child: &TreeNode| super::node_reason::node_level(child);
+    node.children[counted..].sort_by(|a, b| (level(a), node_key(a)).cmp(&(level(b), node_key(b))));
+}

@@ -1,0 +1,190 @@
+//! What an object owns that no policy counts.
+
+use sandbox::{FaultAction, InjectedFault};
+use serde_json::{Value, json};
+
+use super::cluster::{LiveCluster, crd, custom, done, owned};
+
+/// A cluster in which Certificates own CertificateRequests, and these Orders, as cert-manager has them.
+async fn certificates(name: &str) -> LiveCluster {
+    let cluster = LiveCluster::start(name).await;
+    for kind in ["Certificate", "CertificateRequest", "Order"] {
+        cluster.create(&crd(kind));
+    }
+    cluster
+}
+
+/// An object that says of itself that it is ready, or why not.
+fn saying(kind: &str, name: &str, reason: &str) -> Value {
+    let status = if reason == "Ready" { "True" } else { "False" };
+    let mut object = custom(kind, name);
+    object["status"]["conditions"] = json!([{ "type": "Ready", "status": status, "reason": reason }]);
+    object
+}
+
+fn errored_order() -> Value {
+    let mut order = custom("Order", "shop-1-42");
+    order["status"] = json!({ "state": "errored", "reason": "the account is not registered" });
+    order
+}
+
+/// Runs a command without any policy.
+async fn without_policy(cluster: &LiveCluster, args: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = cluster.bare();
+    command.args(args);
+    done(command).await
+}
+
+fn requests(cluster: &LiveCluster) -> usize {
+    cluster.server.logged_requests().len()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everything_below_an_object_is_shown_and_marked_where_no_policy_counts_it() {
+    let cluster = certificates("uncounted").await;
+    let certificate = cluster.create(&saying("Certificate", "shop", "DoesNotExist"));
+    let request = cluster.below(&certificate, saying("CertificateRequest", "shop-1", "Pending"));
+    cluster.below(&request, errored_order());
+    let (code, out, err) = without_policy(&cluster, &["tree", "certificate/shop"]).await;
+    assert_eq!((code, err.as_str()), (Some(1), ""), "{out}");
+    let lines: Vec<&str> =
+        out.lines().skip(1).map(|line| line.split("   ").next().unwrap_or_default().trim()).collect();
+    let shown = ["Certificate default/shop", "└─ CertificateRequest default/shop-1 (not counted)"];
+    assert_eq!(lines[..2], shown, "{out}");
+    assert!(out.lines().nth(3).unwrap().contains("└─ Order default/shop-1-42 (not counted)"), "{out}");
+    assert!(out.lines().nth(3).unwrap().contains("Failed"), "{out}");
+
+    let (_, out, _) = without_policy(&cluster, &["tree", "certificate/shop", "-o", "json"]).await;
+    let trees: Value = serde_json::from_str(&out).unwrap();
+    let order = &trees[0]["children"][0]["children"][0];
+    assert_eq!(
+        (&order["kind"], &order["role"], &order["verdict"]),
+        (&json!("Order"), &json!("uncounted"), &json!("Failed"))
+    );
+
+    let (code, out, _) = without_policy(&cluster, &["explain", "certificate/shop"]).await;
+    assert_eq!(code, Some(1));
+    assert!(
+        out.contains("1. Order default/shop-1-42  Failed") && out.contains("no policy counts it"),
+        "{out}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_no_policy_counts_decides_nothing_and_is_named_beside_what_does() {
+    let cluster = certificates("uncounted-policy").await;
+    let policy = super::cluster::policy("Certificate", "example.com", "CertificateRequest");
+    let file = cluster.file("certificates.json", &policy);
+    let certificate = cluster.create(&custom("Certificate", "shop"));
+    let request = cluster.below(&certificate, saying("CertificateRequest", "shop-1", "Pending"));
+    cluster.below(&request, errored_order());
+    let (code, out, _) = without_policy(&cluster, &["explain", "certificate/shop", "-f", &file]).await;
+    assert_eq!(code, Some(1), "{out}");
+    assert!(out.contains("Order default/shop-1-42  Failed"), "{out}");
+    // Ready, with something below that no policy counts.
+    let certificate = cluster.create(&custom("Certificate", "other"));
+    let request = cluster.below(&certificate, saying("CertificateRequest", "other-1", "Ready"));
+    let mut order = errored_order();
+    order["metadata"]["name"] = json!("other-1-1");
+    cluster.below(&request, order);
+    let (code, out, _) = without_policy(&cluster, &["tree", "certificate/other", "-f", &file]).await;
+    assert_eq!(code, Some(0), "{out}");
+    assert!(out.contains("Order default/other-1-1 (not counted)   Failed"), "{out}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_kind_is_listed_once_whatever_is_found_and_pages_are_followed() {
+    let cluster = certificates("uncounted-many").await;
+    let certificate = cluster.create(&saying("Certificate", "shop", "Ready"));
+    cluster.server.forget_requests();
+    let (_, out, _) = without_policy(&cluster, &["tree", "certificate/shop"]).await;
+    assert_eq!(out.lines().count(), 2, "{out}");
+    let alone = requests(&cluster);
+    for at in 0..1_200 {
+        cluster.below(&certificate, saying("CertificateRequest", &format!("shop-{at:04}"), "Ready"));
+    }
+    cluster.server.forget_requests();
+    let (_, out, _) = without_policy(&cluster, &["tree", "certificate/shop", "--limit", "2000"]).await;
+    assert_eq!(out.lines().count(), 2 + 1_200);
+    // Two more pages of metadata, and three of the objects.
+    assert!(
+        requests(&cluster) <= alone + 5,
+        "{} requests, {alone} where nothing is owned",
+        requests(&cluster)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_sixty_kinds_each_takes_one_request_though_there_are_five_thousand_objects() {
+    let cluster = certificates("uncounted-kinds").await;
+    for kind in 0..60 {
+        cluster.create(&crd(&format!("Part{kind:02}")));
+    }
+    let certificate = cluster.create(&saying("Certificate", "shop", "Ready"));
+    cluster.server.forget_requests();
+    let (_, out, _) = without_policy(&cluster, &["tree", "certificate/shop"]).await;
+    assert_eq!(out.lines().count(), 2, "{out}");
+    let alone = requests(&cluster);
+    for (kind, at) in (0..60).flat_map(|kind| (0..83).map(move |at| (kind, at))) {
+        let part = saying(&format!("Part{kind:02}"), &format!("part-{at}"), "Ready");
+        if at == 0 {
+            cluster.below(&certificate, part)
+        } else {
+            cluster.create(&part)
+        };
+    }
+    cluster.server.forget_requests();
+    let (code, out, _) = without_policy(&cluster, &["tree", "certificate/shop"]).await;
+    assert_eq!((code, out.lines().count()), (Some(0), 2 + 60), "{out}");
+    // One more for each kind of which something was found, to judge it.
+    assert!(
+        requests(&cluster) <= alone + 60,
+        "{} requests, {alone} where nothing is owned",
+        requests(&cluster)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rings_and_owners_in_other_namespaces_are_no_trouble() {
+    let cluster = certificates("uncounted-ring").await;
+    let certificate = cluster.create(&saying("Certificate", "shop", "Ready"));
+    let request = cluster.below(&certificate, saying("CertificateRequest", "shop-1", "Ready"));
+    cluster.below(&request, owned(&request, saying("Order", "shop-1-1", "Ready")));
+    let elsewhere = json!({ "apiVersion": "example.com/v1", "kind": "CertificateRequest",
+        "metadata": { "name": "forged", "namespace": "kube-system" } });
+    let now = cluster.server.now();
+    cluster.server.lock_store().create_object(now, owned(&certificate, elsewhere)).unwrap();
+    // The Certificate names what it owns as its owner.
+    let patch = json!({ "metadata": { "ownerReferences": [{ "apiVersion": "example.com/v1", "kind": "CertificateRequest",
+        "name": "shop-1", "uid": request["metadata"]["uid"] }] } });
+    let now = cluster.server.now();
+    cluster
+        .server
+        .lock_store()
+        .patch_object(now, "example.com/v1", "Certificate", "default", "shop", &patch)
+        .unwrap();
+    for scope in [&["tree", "certificate/shop"][..], &["tree", "certificate/shop", "-A"]] {
+        let (code, out, _) = without_policy(&cluster, scope).await;
+        assert_eq!(code, Some(0), "{out}");
+        assert_eq!(out.lines().count(), 4, "{out}");
+        assert!(!out.contains("forged"), "{out}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kinds_that_cannot_be_listed_are_named_in_one_line_and_the_rest_is_shown() {
+    let cluster = certificates("uncounted-rights").await;
+    let certificate = cluster.create(&saying("Certificate", "shop", "Ready"));
+    cluster.below(&certificate, saying("CertificateRequest", "shop-1", "Ready"));
+    for resource in ["secrets", "configmaps"] {
+        cluster.server.faults().add(InjectedFault::new(FaultAction::Forbid).on_kind("", resource));
+    }
+    let (code, out, err) = without_policy(&cluster, &["tree", "certificate/shop"]).await;
+    assert_eq!(code, Some(0), "{out}");
+    assert!(out.contains("CertificateRequest default/shop-1 (not counted)"), "{out}");
+    let said: Vec<&str> = err.lines().filter(|line| line.contains("not read")).collect();
+    assert_eq!(said.len(), 1, "{err}");
+    for part in ["ConfigMap", "Secret", "you may not list them"] {
+        assert!(said[0].contains(part), "{err}");
+    }
+}

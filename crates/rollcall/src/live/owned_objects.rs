@@ -58,7 +58,9 @@ impl OwnedObjects {
         kinds.retain(|kind| kind.namespaced || namespace.is_none());
         kinds.retain(|kind| !IGNORED_KINDS.contains(&(&*kind.group, &*kind.kind)));
         let mut wanted = BTreeSet::new();
-        trees.iter().for_each(|tree| add_keys(tree, &mut wanted));
+        for tree in trees {
+            add_keys(tree, &mut wanted);
+        }
         let mut owned = OwnedObjects { kinds, ..OwnedObjects::default() };
         let lists = (0..owned.kinds.len()).map(|at| {
             let (client, api) = (client.clone(), owned.kinds[at].clone());
@@ -73,11 +75,14 @@ impl OwnedObjects {
         while let Some((at, listed)) = lists.next().await {
             match listed {
                 Ok(Ok(objects)) => {
-                    objects.into_iter().for_each(|object| owned.add_object(at, object.meta, &wanted))
+                    for object in objects {
+                        owned.add_object(at, &object.meta, &wanted);
+                    }
                 }
                 Ok(Err(error)) => owned.note_unread(at, refusal(&error)),
                 Err(_) => {
-                    owned.note_unread(at, format!("no answer within {} s", KIND_LIST_TIMEOUT.as_secs()))
+                    let why = format!("no answer within {} s", KIND_LIST_TIMEOUT.as_secs());
+                    owned.note_unread(at, why);
                 }
             }
         }
@@ -85,11 +90,13 @@ impl OwnedObjects {
             let OwnedMeta { kind, meta } = of;
             (owned.kinds[*kind].kind.clone(), meta.name.clone(), meta.uid.clone())
         };
-        owned.by_owner.values_mut().for_each(|of| of.sort_by_cached_key(order));
+        for of in owned.by_owner.values_mut() {
+            of.sort_by_cached_key(order);
+        }
         Ok(owned)
     }
 
-    fn add_object(&mut self, kind: usize, meta: WireMeta, wanted: &BTreeSet<[String; 4]>) {
+    fn add_object(&mut self, kind: usize, meta: &WireMeta, wanted: &BTreeSet<[String; 4]>) {
         let api = &self.kinds[kind];
         let key = [&*api.group, &*api.kind, &*meta.namespace, &*meta.name].map(str::to_owned);
         if wanted.contains(&key) {
@@ -120,7 +127,9 @@ impl OwnedObjects {
 fn add_keys(node: &TreeNode, keys: &mut BTreeSet<[String; 4]>) {
     let (group, kind, namespace, name) = node_key(node);
     keys.insert([group, kind, namespace, name].map(str::to_owned));
-    node.children.iter().for_each(|child| add_keys(child, keys));
+    for child in &node.children {
+        add_keys(child, keys);
+    }
 }
 
 fn refusal(error: &LiveReadError) -> String {

@@ -32,11 +32,17 @@ pub(super) async fn add_uncounted(
 ) -> anyhow::Result<Vec<ApiKind>> {
     let owned = OwnedObjects::read(&cluster.client, cluster.namespace(), trees).await?;
     let mut search = UncountedSearch { owned: &owned, known: BTreeSet::new(), found: Vec::new() };
-    trees.iter().for_each(|tree| search.note_known(tree));
-    trees.iter_mut().for_each(|tree| search.search_below(tree, true));
+    for tree in trees.iter() {
+        search.note_known(tree);
+    }
+    for tree in trees.iter_mut() {
+        search.search_below(tree, true);
+    }
     let found = std::mem::take(&mut search.found);
     let judged = judge_found(cluster, &owned, found, now).await;
-    trees.iter_mut().for_each(|tree| fill_in(tree, &judged));
+    for tree in trees.iter_mut() {
+        fill_in(tree, &judged);
+    }
     for (why, kinds) in &owned.unread {
         let named = kinds.iter().take(MAX_NAMED_KINDS).cloned().collect::<Vec<_>>().join(", ");
         let more = kinds.len().saturating_sub(MAX_NAMED_KINDS);
@@ -60,10 +66,12 @@ struct UncountedSearch<'o> {
     found: Vec<&'o OwnedMeta>,
 }
 
-impl<'o> UncountedSearch<'o> {
+impl UncountedSearch<'_> {
     fn note_known(&mut self, node: &TreeNode) {
         self.known.insert(key_of(node));
-        node.children.iter().for_each(|child| self.note_known(child));
+        for child in &node.children {
+            self.note_known(child);
+        }
     }
 
     fn search_below(&mut self, node: &mut TreeNode, is_root: bool) {
@@ -184,7 +192,9 @@ fn fill_in(node: &mut TreeNode, judged: &BTreeMap<NodeKey, TreeNode>) {
         }
         node.children = children;
     }
-    node.children.iter_mut().for_each(|child| fill_in(child, judged));
+    for child in &mut node.children {
+        fill_in(child, judged);
+    }
     let counted = node.children.iter().take_while(|child| child.role != UNCOUNTED_ROLE).count();
     let level = |child: &TreeNode| super::node_reason::node_level(child);
     node.children[counted..].sort_by(|a, b| (level(a), node_key(a)).cmp(&(level(b), node_key(b))));

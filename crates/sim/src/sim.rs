@@ -7,7 +7,7 @@ use rollcall_core::{KindEvent, ParentWrite};
 
 use crate::actors::{ClusterActors, inject_fault, run_operator};
 use crate::judges::{
-    AnswerJudge, CheckedParents, CommitJudge, JudgedMoment, PlanWatch, check_decision, check_end,
+    AnswerJudge, CheckedParents, CommitJudge, JudgedMoment, PlanWatch, WordsJudge, check_decision, check_end,
 };
 use crate::scenario::{Dice, Sabotage, Scenario};
 use crate::service::{AUDIT_PERIOD, ObjectFeed, ServiceUnderTest};
@@ -41,6 +41,7 @@ pub(crate) struct Sim {
     /// What the judges remember of the parents.
     checked: CheckedParents,
     answers: AnswerJudge,
+    words: WordsJudge,
     commits: CommitJudge,
 }
 
@@ -61,6 +62,7 @@ impl Sim {
             plan_watch: PlanWatch::default(),
             checked: CheckedParents::default(),
             answers: AnswerJudge::default(),
+            words: WordsJudge::default(),
             commits: CommitJudge::default(),
             stage: SimStage { world: SimWorld::new(seed, scenario), service, feed },
         }
@@ -74,7 +76,7 @@ impl Sim {
     /// Ends the run with its log, its counts, and the first violated invariant.
     pub(crate) fn into_report(self) -> (Vec<String>, SimulationCounts, Option<InvariantFailure>) {
         let (log, counts, failure) = self.stage.world.timeline.into_report();
-        (log, SimulationCounts { trues: self.commits.trues, ..counts }, failure)
+        (log, SimulationCounts { trues: self.commits.trues, messages: self.words.judged, ..counts }, failure)
     }
 
     /// Plays the whole history: faults, a quiet span, the oracle, a restart at rest.
@@ -199,6 +201,7 @@ impl Sim {
         self.policy_watch.reset_for_restart();
         self.plan_watch.reset_for_restart();
         self.checked.reset_for_restart();
+        self.words.reset_for_restart();
         self.commits.reset_for_restart();
         self.start_process();
     }
@@ -234,6 +237,7 @@ impl Sim {
         }
         let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.plan_watch);
         self.answers.check_answers(&at, &mut self.checked);
+        self.words.check_messages(&at);
         let SimStage { world, service, .. } = &mut self.stage;
         service.schedule_deadline(world);
     }
@@ -324,6 +328,7 @@ impl Sim {
         self.stage.world.timeline.log_event(describe_write(&write));
         let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.plan_watch);
         check_decision(&at, &mut self.checked, &write);
+        self.words.note_decision(&at, &write);
         let was_shown_handled = self.checked.has_reported_handled(&write.uid, at.now);
         self.writes.send_write(&mut self.stage, write, was_shown_handled);
     }
@@ -335,6 +340,9 @@ impl Sim {
             let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.plan_watch);
             let is_own = flight.life == self.stage.service.life;
             self.commits.check_commit(&at, &mut self.checked, (&flight, is_own), &committed);
+        }
+        if answer.as_ref().is_none_or(|(status, ..)| *status != 200) {
+            self.words.note_failure(&flight.write.uid, self.stage.world.now());
         }
         send_answer(&mut self.stage, flight, answer);
     }

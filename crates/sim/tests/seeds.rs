@@ -161,6 +161,7 @@ fn what_is_broken_on_purpose_is_noticed() {
         (Sabotage::NoSweep, "answers follow what was shown"),
         (Sabotage::NoGuards, "identity is the uid"),
         (Sabotage::ForeignTouched, "only our own entries"),
+        (Sabotage::QuotesKept, "words are as fresh as verdicts"),
         (Sabotage::DeletesLost, "eventually exact"),
         (Sabotage::OutagesForgotten, "a finished job stays finished"),
         (Sabotage::HearsayBelieved, "a finished job stays finished"),

@@ -64,7 +64,7 @@ impl<'a> JudgedMoment<'a> {
     }
 
     /// Returns the engine's weight of a child that is itself a parent: each such answer is checked at its own parent.
-    fn engine_weight(&self, model: &ModelObject) -> Option<NaiveWeight> {
+    pub(super) fn engine_weight(&self, model: &ModelObject) -> Option<NaiveWeight> {
         let policies = self.policies.iter().filter(|p| p.parent == model.kind);
         let id = self.core.reflector.find_object(&model.uid);
         let weigh = |policy: &PolicyDef| {

@@ -148,7 +148,7 @@ impl NaiveJudge<'_> {
     }
 
     /// A child's own deletion outweighs the state of its children.
-    fn weigh_child(
+    pub(super) fn weigh_child(
         &self,
         model: &ModelObject,
         policy: &PolicyDef,

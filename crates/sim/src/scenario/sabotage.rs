@@ -19,6 +19,8 @@ pub enum Sabotage {
     NoGuards,
     /// Writes conditions of other managers too.
     ForeignTouched,
+    /// Drops writes by which nothing but the words of a parent above others changes.
+    QuotesKept,
     /// Drops all deletions from watches, and skips audits.
     DeletesLost,
     /// Never looks for Events about an outage.
@@ -35,7 +37,7 @@ pub enum Sabotage {
 
 impl Sabotage {
     /// All kinds of faults.
-    pub const ALL: [Sabotage; 14] = [
+    pub const ALL: [Sabotage; 15] = [
         Sabotage::NoSettle,
         Sabotage::NoEvidence,
         Sabotage::StaleLooksNew,
@@ -44,6 +46,7 @@ impl Sabotage {
         Sabotage::NoSweep,
         Sabotage::NoGuards,
         Sabotage::ForeignTouched,
+        Sabotage::QuotesKept,
         Sabotage::DeletesLost,
         Sabotage::OutagesForgotten,
         Sabotage::HearsayBelieved,

@@ -13,6 +13,8 @@ pub struct SimulationCounts {
     pub writes: u64,
     /// Committed writes in which a condition became True.
     pub trues: u64,
+    /// Checks of a message whose every word was known.
+    pub messages: u64,
     /// Writes that were refused or failed.
     pub refused: u64,
     /// Restarts of the process.
@@ -34,6 +36,7 @@ impl AddAssign for SimulationCounts {
         self.events += other.events;
         self.writes += other.writes;
         self.trues += other.trues;
+        self.messages += other.messages;
         self.refused += other.refused;
         self.restarts += other.restarts;
         self.lost += other.lost;

@@ -7,6 +7,7 @@ use rollcall_core::{KnownObject, ParentWrite, WriteReply, write_reply};
 use sandbox::store::{StoreRequest, StoreResponse};
 use serde_json::json;
 use watcher::ParentObject;
+use watcher::status::ConditionEntry;
 
 use super::kind_wires::KindWires;
 use super::sim_stage::SimStage;
@@ -38,6 +39,9 @@ impl StatusWriteWire {
         was_shown_handled: bool,
     ) {
         self.sent += 1;
+        if self.sabotage == Some(Sabotage::QuotesKept) && changes_only_quotes(stage, &write) {
+            return stage.service.push_outcome(&mut stage.world, &write, DeliveryOutcome::Unsent);
+        }
         self.sabotage_write(&mut write);
         let faults = &mut stage.world.faults;
         let late = if faults.strikes(8) { faults.between(200, 6_000) } else { faults.between(1, 20) };
@@ -55,6 +59,22 @@ impl StatusWriteWire {
             _ => {}
         }
     }
+}
+
+/// Returns `true` if a parent above other parents is to say the same of itself in other words.
+fn changes_only_quotes(stage: &SimStage, write: &ParentWrite) -> bool {
+    let kind = write.kind.index();
+    let quotes = stage.world.scenario.first_policies.iter().any(|policy| {
+        let is_parent = |kind| stage.world.scenario.first_policies.iter().any(|of| of.parent == kind);
+        policy.parent == kind && policy.groups.iter().any(|group| is_parent(group.kind))
+    });
+    let Some(parent) = stage.feed.shown.observed.get(&write.uid).filter(|_| quotes) else { return false };
+    let is_said = |entry: &ConditionEntry| {
+        let said = parent.ours.get(&entry.r#type);
+        said.is_some_and(|said| said.status == entry.status && said.reason.as_str() == entry.reason)
+            && said.map(|said| said.observed) == entry.observed_generation
+    };
+    write.wanted.entries.len() == parent.ours.len() && write.wanted.entries.iter().all(is_said)
 }
 
 fn commit_write(world: &mut SimWorld, write: &ParentWrite) -> (StoreResponse, Option<CommittedWrite>) {

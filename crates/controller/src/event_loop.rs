@@ -3,10 +3,10 @@
 mod conflict_notices;
 mod loop_channels;
 mod release_notice;
+mod stats_schedule;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use aggregator::{KindId, KindState, ObjectId};
 use readiness::Time;
@@ -30,13 +30,10 @@ pub(crate) use loop_channels::LoopChannels;
 use loop_channels::LoopInput;
 pub use loop_channels::TreeSender;
 use release_notice::log_release_progress;
+use stats_schedule::StatsSchedule;
 
 /// Maximum number of objects taken from the dirty set in one turn, so that no other input of the loop is starved.
 const MAX_OBJECTS_PER_TURN: usize = 256;
-/// Interval at which the numbers for policy status and metrics are published, if anything has changed. 2 s.
-const STATS_INTERVAL: Duration = Duration::from_secs(2);
-/// The same interval if trees are drawn, so that their changes are visible. 100 ms.
-const TREES_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The event loop and the state it owns.
 pub(crate) struct EventLoop {
@@ -48,8 +45,7 @@ pub(crate) struct EventLoop {
     rule_swaps: RuleSwaps,
     recounts: RecountSchedule,
     plan: Option<Arc<WatchPlan>>,
-    changed: bool,
-    publish_at: Time,
+    stats: StatsSchedule,
     ages: VerdictAges,
     /// Time at which each write in flight was requested.
     requested_at: BTreeMap<ObjectId, Time>,
@@ -78,8 +74,7 @@ impl EventLoop {
             rule_swaps: RuleSwaps::default(),
             recounts: RecountSchedule::new(seed),
             plan: None,
-            changed: true,
-            publish_at: Time::default(),
+            stats: StatsSchedule::new(),
             ages: VerdictAges::default(),
             requested_at: BTreeMap::new(),
             not_ready_since: NotReadySince::default(),
@@ -123,7 +118,7 @@ impl EventLoop {
                 LoopInput::Plan(plan) => self.set_plan(plan)?,
                 LoopInput::Query(ask) => ask.answer_query(&self.core, now),
                 LoopInput::Dirty(moved) => {
-                    self.changed = true;
+                    self.stats.mark_changed();
                     self.core.observe_objects(self.clock.now(), &moved);
                 }
             }
@@ -132,7 +127,7 @@ impl EventLoop {
 
     /// Returns the next input. The deadline precedes the dirty set: a full set must not delay writes that are due.
     async fn next_input(&mut self, stop: &CancellationToken) -> anyhow::Result<LoopInput> {
-        let gather = self.changed.then_some(self.publish_at);
+        let gather = self.stats.next_deadline();
         let (core, health) = (self.core.next_deadline(), self.health.next_deadline());
         let (swaps, recounts) = (self.rule_swaps.next_deadline(), self.recounts.next_deadline());
         let deadline = [core, health, swaps, recounts, gather].into_iter().flatten().min();
@@ -160,7 +155,7 @@ impl EventLoop {
 
     fn on_deadline(&mut self) -> anyhow::Result<()> {
         let now = self.clock.now();
-        self.changed = true;
+        self.stats.mark_changed();
         while let Some(BlindKind { kind, state, needs_list }) = self.health.take_overdue(now) {
             warn!(kind = %self.core.kind_label(kind), ?state, "watch is stale: kind could be neither watched nor listed for too long");
             self.set_kind_state(kind, state);
@@ -211,7 +206,7 @@ impl EventLoop {
         let now = self.clock.now();
         self.metrics.set_leader(leads);
         self.core.engine.set_standby(now, !leads);
-        (self.changed, self.publish_at) = (true, now);
+        self.stats.publish_now(now);
     }
 
     fn on_settled(&mut self, settled: &SettledWrite) -> anyhow::Result<()> {
@@ -227,7 +222,7 @@ impl EventLoop {
             self.metrics.record_write(settled, called, plan);
         }
         self.core.settle_write(now, settled.parent, settled.ticket, settled.outcome);
-        self.changed = true;
+        self.stats.mark_changed();
         for policy in settled.policies.iter().filter(|_| settled.outcome.is_accepted()) {
             let since = self.core.engine.take_first_ready(settled.parent, *policy);
             let plan = self.plan.as_ref().and_then(|plan| plan.policies.get(policy));
@@ -275,8 +270,9 @@ impl EventLoop {
         if self.is_followed(kind) {
             self.metrics.set_kind_state(&self.core.kind_label(kind), state);
         }
-        self.core.engine.set_kind_state(self.clock.now(), kind, state);
-        self.changed = true;
+        let now = self.clock.now();
+        self.core.engine.set_kind_state(now, kind, state);
+        self.stats.mark_kinds_changed(now);
     }
 
     fn set_plan(&mut self, plan: Arc<WatchPlan>) -> anyhow::Result<()> {
@@ -298,7 +294,7 @@ impl EventLoop {
         info!(policies = plan.policies.len(), kinds = plan.kinds.len(), "plan updated");
         self.channels.kind_requests.send(KindRequest::ForgetUnplanned(Arc::clone(&plan)))?;
         self.plan = Some(plan);
-        self.changed = true;
+        self.stats.mark_kinds_changed(now);
         Ok(())
     }
 
@@ -346,12 +342,10 @@ impl EventLoop {
     }
 
     fn publish_stats(&mut self, now: Time) {
-        if !self.changed || now < self.publish_at {
+        if !self.stats.is_due(now) {
             return;
         }
         self.write_failures.take_due_lines(now).iter().for_each(log_write_failure);
-        let pause = if self.channels.trees.is_some() { TREES_INTERVAL } else { STATS_INTERVAL };
-        (self.changed, self.publish_at) = (false, now + pause);
         if let Some(trees) = &self.channels.trees {
             trees.send_replace(Arc::new(self.core.parent_trees(now, &mut self.ages)));
         }
@@ -365,6 +359,7 @@ impl EventLoop {
         let recorder = NoticeRecorder { core: &self.core, channels: &self.channels };
         self.conflicts.report_overwrites(&recorder, &snapshot.overwritten);
         self.conflicts.report_owners(&recorder, self.plan.as_deref(), &snapshot.owned);
+        self.stats.end_publish(now, snapshot.parents(), self.channels.trees.is_some());
         self.metrics.set_clock_offset(self.clock.offset_seconds());
         let counts = self.core.engine.take_counts();
         self.metrics

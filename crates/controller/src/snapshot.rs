@@ -175,6 +175,11 @@ pub(crate) struct StatsSnapshot {
 pub(crate) struct NotReadySince(FxHashMap<(ObjectId, PolicyId), Time>);
 
 impl StatsSnapshot {
+    /// Number of parents under all policies.
+    pub(crate) fn parents(&self) -> u64 {
+        self.policies.values().map(|numbers| numbers.parents).sum()
+    }
+
     /// Takes a snapshot.
     pub(crate) fn take_snapshot(
         core: &Core,

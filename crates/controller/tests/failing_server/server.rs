@@ -17,6 +17,7 @@ use serde_json::json;
 use tokio::time::Instant;
 use tower_service::Service;
 
+use crate::cost::OutageRequest;
 use crate::failure::{FailureScope, RequestFailure};
 use crate::objects::ServedObjects;
 use crate::request::ApiRequest;
@@ -36,9 +37,8 @@ struct FailingServerState {
     start: Instant,
     objects: ServedObjects,
     parent_writes: AtomicUsize,
-    /// Requests so far, but for writes of parents and of Events that succeed: a server that never fails gets these too. Time,
-    /// and what was asked.
-    requests: Mutex<Vec<(Duration, String)>>,
+    /// Requests so far.
+    requests: Mutex<Vec<OutageRequest>>,
 }
 
 impl FailingServer {
@@ -53,8 +53,8 @@ impl FailingServer {
         }))
     }
 
-    /// Requests so far, with their times.
-    pub(crate) fn take_requests(&self) -> Vec<(Duration, String)> {
+    /// Takes the requests so far.
+    pub(crate) fn take_requests(&self) -> Vec<OutageRequest> {
         std::mem::take(&mut self.0.requests.lock().unwrap())
     }
 
@@ -184,9 +184,8 @@ impl Service<Request<Body>> for FailingServer {
             let number = parts.parent_writes.fetch_add(usize::from(is_parent_write), Ordering::Relaxed);
             let fails = parts.scope.fails(&request, number, at);
             let is_event = request.method == Method::POST && request.path.contains("/events");
-            if fails || !is_parent_write && !is_event {
-                parts.requests.lock().unwrap().push((at, asked));
-            }
+            let is_news = !fails && (is_parent_write || is_event);
+            parts.requests.lock().unwrap().push(OutageRequest { at, asked, is_news });
             // A server is never faster than this.
             tokio::time::sleep(Duration::from_millis(2)).await;
             if fails {

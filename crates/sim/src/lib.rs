@@ -37,7 +37,8 @@ mod wires;
 mod world;
 
 pub use memory::MemoryCounts;
-pub use scenario::{Sabotage, SabotagedPart};
+use scenario::SeedStreams;
+pub use scenario::{Sabotage, SabotagedPart, StreamLayout};
 pub use timeline::{InvariantFailure, SimulationCounts};
 
 /// Result of a seed.
@@ -60,14 +61,14 @@ impl SimulationRun {
 }
 
 /// Plays one seed to its end, or to the first violated invariant.
-pub fn play_seed(seed: u64, sabotage: Option<Sabotage>) -> SimulationRun {
+pub fn play_seed(seed: u64, layout: StreamLayout, sabotage: Option<Sabotage>) -> SimulationRun {
     let mut run = SimulationRun::new(seed);
     let part = sabotage.map(Sabotage::part);
     if part.is_none_or(|part| part == SabotagedPart::Cluster) {
-        play_cluster(&mut run, sabotage, false);
+        play_cluster(&mut run, layout, sabotage, false);
     }
     if part == Some(SabotagedPart::Policies) {
-        play_cluster(&mut run, sabotage, true);
+        play_cluster(&mut run, layout, sabotage, true);
     }
     if run.failure.is_none() && part.is_none_or(|part| part != SabotagedPart::Policies) {
         play_memory(&mut run, sabotage);
@@ -76,15 +77,20 @@ pub fn play_seed(seed: u64, sabotage: Option<Sabotage>) -> SimulationRun {
 }
 
 /// Plays the history of one seed in which policies change to its end, or to the first violated invariant.
-pub fn play_changing_policies(seed: u64) -> SimulationRun {
+pub fn play_changing_policies(seed: u64, layout: StreamLayout) -> SimulationRun {
     let mut run = SimulationRun::new(seed);
-    play_cluster(&mut run, None, true);
+    play_cluster(&mut run, layout, None, true);
     run
 }
 
 /// Plays the seed's history of the cluster, with policies that change or not.
-fn play_cluster(run: &mut SimulationRun, sabotage: Option<Sabotage>, policies_change: bool) {
-    let mut sim = sim::Sim::new(run.seed, sabotage, policies_change);
+fn play_cluster(
+    run: &mut SimulationRun,
+    layout: StreamLayout,
+    sabotage: Option<Sabotage>,
+    policies_change: bool,
+) {
+    let mut sim = sim::Sim::new(SeedStreams { seed: run.seed, layout }, sabotage, policies_change);
     if catch_unwind(AssertUnwindSafe(|| sim.play_history())).is_err() {
         sim.fail_by_panic();
     }

@@ -9,14 +9,14 @@ use crate::actors::{ClusterActors, inject_fault, run_operator};
 use crate::judges::{
     AnswerJudge, CheckedParents, CommitJudge, JudgedMoment, PlanWatch, WordsJudge, check_decision, check_end,
 };
-use crate::scenario::{Dice, Sabotage, Scenario};
+use crate::scenario::{DiceStream, Sabotage, Scenario, SeedStreams};
 use crate::service::{AUDIT_PERIOD, ObjectFeed, ServiceUnderTest};
 use crate::timeline::{InvariantFailure, PolicyEvent, SimEvent, SimulationCounts};
 use crate::wires::{
     KindWires, LiveReadWire, PolicyWatch, RuleWire, SimStage, StatusWriteWire, WriteInFlight, count_drift,
     deliver_write, describe_write, receive_answer, receive_read, receive_reread, send_answer,
 };
-use crate::world::SimWorld;
+use crate::world::{FaultConcern, SimWorld};
 
 /// Quiet span after faults have stopped, in milliseconds: longer than any limit, the yielding of a contested condition,
 /// and three audits.
@@ -47,13 +47,15 @@ pub(crate) struct Sim {
 
 impl Sim {
     /// Creates the simulation of a seed, in whose history policies change or not.
-    pub(crate) fn new(seed: u64, sabotage: Option<Sabotage>, policies_change: bool) -> Sim {
-        let mut dice = Dice::new(seed, 1);
+    pub(crate) fn new(streams: SeedStreams, sabotage: Option<Sabotage>, policies_change: bool) -> Sim {
+        let seed = streams.seed;
+        let mut dice = DiceStream::Scenario.dice(seed);
         let scenario = Rc::new(Scenario::new(seed, &mut dice));
-        let service = ServiceUnderTest::new(seed, sabotage);
+        let actors = streams.split_from(&dice, DiceStream::Actors);
+        let service = ServiceUnderTest::new(streams, sabotage);
         let feed = ObjectFeed::new(service.core.reflector.clone(), scenario.clone(), sabotage);
         Sim {
-            actors: ClusterActors::new(dice, scenario.clone()),
+            actors: ClusterActors::new(actors, scenario.clone()),
             kind_wires: KindWires::new(scenario.kinds.len(), sabotage),
             rules: RuleWire::default(),
             reads: LiveReadWire::new(seed, sabotage),
@@ -64,7 +66,7 @@ impl Sim {
             answers: AnswerJudge::default(),
             words: WordsJudge::default(),
             commits: CommitJudge::default(),
-            stage: SimStage { world: SimWorld::new(seed, scenario), service, feed },
+            stage: SimStage { world: SimWorld::new(streams, scenario), service, feed },
         }
     }
 
@@ -174,10 +176,10 @@ impl Sim {
         for kind in 0..world.scenario.kinds.len() {
             if !is_changing {
                 service.queue_kind_event(kind, KindEvent::Starting);
-                let open = world.faults.between(0, 40);
+                let open = world.faults.of(FaultConcern::Turns).between(0, 40);
                 world.timeline.schedule_event(open, SimEvent::Open(kind));
             }
-            let audit = world.faults.between(0, saturating_millis(AUDIT_PERIOD));
+            let audit = world.faults.of(FaultConcern::Turns).between(0, saturating_millis(AUDIT_PERIOD));
             world.timeline.schedule_event(audit, SimEvent::Audit(kind));
         }
         if is_changing {
@@ -211,7 +213,7 @@ impl Sim {
             self.restart_process();
         }
         let world = &mut self.stage.world;
-        let after = world.faults.between(500, 30_000);
+        let after = world.faults.of(FaultConcern::Outages).between(500, 30_000);
         world.timeline.schedule_event(after, SimEvent::Fault);
     }
 

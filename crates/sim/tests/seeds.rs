@@ -4,6 +4,9 @@
 //! log. A third of them are played with policies that change, too, or all of them with `ROLLCALL_SIM_POLICIES=1`;
 //! `ROLLCALL_SIM_POLICY_SEED=S` plays one of those.
 //!
+//! Each concern draws from a stream of its own. When the seeds that are remembered as shared were found, all faults and delays
+//! drew from one, and they are played so: `ROLLCALL_SIM_SHARED=1` plays others so too.
+//!
 //! A range that never moves is a table of examples to which the program is fitted. So the range walks on: whoever changes
 //! the engine, the core, the reflector, the timer or this simulator runs `crates/sim/next-seeds`, which moves
 //! [`FIRST_SEED`], and commits that with the change. A seed that fails, in this range or any other, is mended and joins
@@ -15,19 +18,25 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use sim::{MemoryCounts, Sabotage, SimulationCounts, SimulationRun, play_changing_policies, play_seed};
+use sim::{
+    MemoryCounts, Sabotage, SimulationCounts, SimulationRun, StreamLayout, play_changing_policies, play_seed,
+};
 
 /// Default number of seeds.
 const SEEDS: u64 = 300;
 /// First seed of the range.
 const FIRST_SEED: u64 = 18_800;
-/// Seeds that found a fault of the product or of its judge: each is played every time.
-const REMEMBERED_SEEDS: [u64; 19] = [
+/// Seeds that found a fault of the product or of its judge: each is played every time, with the streams it was found with.
+const REMEMBERED_SEEDS: [u64; 0] = [];
+/// The same of histories in which policies change.
+const REMEMBERED_CHANGING_SEEDS: [u64; 0] = [];
+/// Seeds that were found when concerns shared streams.
+const SHARED_SEEDS: [u64; 19] = [
     522, 932, 961, 1344, 1923, 2078, 2265, 2884, 3400, 4426, 4877, 7310, 7957, 8335, 32321, 62204, 70878,
     64_896, 73_048,
 ];
 /// The same of histories in which policies change.
-const REMEMBERED_CHANGING_SEEDS: [u64; 58] = [
+const SHARED_CHANGING_SEEDS: [u64; 58] = [
     94, 9203, 9219, 9329, 9452, 9834, 9885, 9950, 10039, 12468, 20091, 20256, 20271, 40009, 40071, 40103,
     40116, 40294, 40349, 40776, 40786, 40842, 40854, 40991, 41030, 41108, 43258, 43861, 61518, 62004, 62532,
     62621, 70125, 132_614, 132_805, 135_583, 135_598, 140_362, 150_031, 161_397, 161_788, 162_484, 163_915,
@@ -41,8 +50,25 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
 }
 
+/// A seed, and how its history shares streams.
+type SeedToPlay = (u64, StreamLayout);
+/// Plays the history of a seed.
+type PlaySeed = fn(u64, StreamLayout) -> SimulationRun;
+
+/// The layout that is asked for.
+fn asked_layout() -> StreamLayout {
+    if number("ROLLCALL_SIM_SHARED") == Some(1) { StreamLayout::Shared } else { StreamLayout::Split }
+}
+
+/// These seeds, and those that are remembered.
+fn with_remembered(range: std::ops::Range<u64>, split: &[u64], shared: &[u64]) -> Vec<SeedToPlay> {
+    let split = split.iter().map(|seed| (*seed, StreamLayout::Split));
+    let shared = shared.iter().map(|seed| (*seed, StreamLayout::Shared));
+    split.chain(shared).chain(range.map(|seed| (seed, asked_layout()))).collect()
+}
+
 /// Plays seeds concurrently, until `done` has enough.
-fn play_all(seeds: &[u64], play: fn(u64) -> SimulationRun, done: impl Fn(SimulationRun) -> bool + Sync) {
+fn play_all(seeds: &[SeedToPlay], play: PlaySeed, done: impl Fn(SimulationRun) -> bool + Sync) {
     let next = AtomicUsize::new(0);
     let threads = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
@@ -50,7 +76,7 @@ fn play_all(seeds: &[u64], play: fn(u64) -> SimulationRun, done: impl Fn(Simulat
             scope.spawn(|| {
                 loop {
                     let seed = seeds.get(next.fetch_add(1, Ordering::Relaxed));
-                    if seed.is_none_or(|seed| !done(play(*seed))) {
+                    if seed.is_none_or(|(seed, layout)| !done(play(*seed, *layout))) {
                         return;
                     }
                 }
@@ -60,7 +86,7 @@ fn play_all(seeds: &[u64], play: fn(u64) -> SimulationRun, done: impl Fn(Simulat
 }
 
 /// Plays seeds; returns their counts, and how to play each that failed.
-fn failures(seeds: &[u64], play: fn(u64) -> SimulationRun, command: &str) -> (SimulationCounts, Vec<String>) {
+fn failures(seeds: &[SeedToPlay], play: PlaySeed, command: &str) -> (SimulationCounts, Vec<String>) {
     let (failed, sum) = (Mutex::new(Vec::new()), Mutex::new(SimulationCounts::default()));
     play_all(seeds, play, |run| {
         *sum.lock().unwrap() += run.counts;
@@ -73,15 +99,19 @@ fn failures(seeds: &[u64], play: fn(u64) -> SimulationRun, command: &str) -> (Si
     failed.sort_by_key(|(seed, _)| *seed);
     let words = failed.iter().map(|(seed, failure)| {
         let (invariant, detail) = (&failure.invariant, &failure.detail);
-        format!("seed {seed}: {invariant}: {detail}\n  ROLLCALL_SIM_SEED={seed} {command} -- --nocapture")
+        let shared = seeds.contains(&(*seed, StreamLayout::Shared));
+        let layout = if shared { "ROLLCALL_SIM_SHARED=1 " } else { "" };
+        format!(
+            "seed {seed}: {invariant}: {detail}\n  {layout}ROLLCALL_SIM_SEED={seed} {command} -- --nocapture"
+        )
     });
     (sum.into_inner().unwrap(), words.collect())
 }
 
 /// Plays one seed, and prints its log.
 #[expect(clippy::print_stdout, reason = "the log of this seed is what is asked for")]
-fn play_aloud(seed: u64, play: fn(u64) -> SimulationRun) {
-    let run = play(seed);
+fn play_aloud(seed: u64, play: PlaySeed) {
+    let run = play(seed, asked_layout());
     run.log.iter().for_each(|line| println!("{line}"));
     println!("{:?}", run.counts);
     assert_eq!(run.failure, None, "seed {seed}");
@@ -97,14 +127,14 @@ fn seed_range() -> std::ops::Range<u64> {
 
 #[test]
 fn every_invariant_holds_for_every_seed() {
-    let play = |seed| play_seed(seed, None);
+    let play: PlaySeed = |seed, layout| play_seed(seed, layout, None);
     if let Some(seed) = number("ROLLCALL_SIM_SEED") {
         return play_aloud(seed, play);
     }
     let range = seed_range();
     let (count, from) = (range.end - range.start, range.start);
-    let remembered = REMEMBERED_SEEDS.iter().filter(|_| number("ROLLCALL_SIM_SEEDS").is_none());
-    let seeds: Vec<u64> = remembered.copied().chain(range).collect();
+    let shared = if number("ROLLCALL_SIM_SEEDS").is_none() { &SHARED_SEEDS[..] } else { &[] };
+    let seeds = with_remembered(range, &REMEMBERED_SEEDS, shared);
     let (sum, failed) = failures(&seeds, play, "cargo test -p sim --test seeds for_every");
     println!("{count} seeds from {from}, {} in all: {sum:?}", seeds.len());
     assert!(failed.is_empty(), "\n{}", failed.join("\n"));
@@ -126,7 +156,7 @@ fn every_invariant_holds_while_policies_change() {
     let count = range.end - range.start;
     let count = if number("ROLLCALL_SIM_POLICIES").is_some() { count } else { count.div_ceil(3) };
     let range = range.start..range.start + count;
-    let seeds: Vec<u64> = REMEMBERED_CHANGING_SEEDS.into_iter().chain(range).collect();
+    let seeds = with_remembered(range, &REMEMBERED_CHANGING_SEEDS, &SHARED_CHANGING_SEEDS);
     let (sum, failed) =
         failures(&seeds, play_changing_policies, "cargo test -p sim --test seeds policies_change");
     println!("{count} seeds from {}, {} in all: {sum:?}", seed_range().start, seeds.len());
@@ -139,14 +169,19 @@ fn every_invariant_holds_while_policies_change() {
 #[test]
 fn the_same_seed_gives_the_same_log() {
     for seed in [1, 7, 42] {
-        assert_eq!(play_seed(seed, None), play_seed(seed, None), "seed {seed}");
+        for layout in [StreamLayout::Split, StreamLayout::Shared] {
+            assert_eq!(play_seed(seed, layout, None), play_seed(seed, layout, None), "seed {seed}");
+        }
     }
 }
 
 /// Returns the first seed that reports a violation of this invariant under this sabotage.
 fn caught(sabotage: Sabotage, invariant: &str) -> Option<u64> {
-    let says =
-        |seed: &u64| play_seed(*seed, Some(sabotage)).failure.is_some_and(|f| f.invariant == invariant);
+    let says = |seed: &u64| {
+        play_seed(*seed, StreamLayout::Split, Some(sabotage))
+            .failure
+            .is_some_and(|f| f.invariant == invariant)
+    };
     (0..SABOTAGED_SEEDS).find(says)
 }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::job_event_log::JobEventLog;
 use super::simulated_job::{JOB_KIND, JobWatchLine, PARENT_KIND, SimulatedJob, SimulatedParent};
-use crate::scenario::{Dice, Sabotage};
+use crate::scenario::{Dice, DiceStream, Sabotage};
 
 /// Start time of every history, in milliseconds since the Unix epoch.
 const HISTORY_START_MS: i64 = 1_800_000_000_000;
@@ -59,8 +59,8 @@ fn generated_suffix(mut number: usize) -> String {
 impl JobCluster {
     pub(super) fn new(seed: u64, sabotage: Option<Sabotage>) -> JobCluster {
         let mut world = JobCluster {
-            dice: Dice::new(seed, 3),
-            relist_dice: Dice::new(seed, 11),
+            dice: DiceStream::Jobs.dice(seed),
+            relist_dice: DiceStream::JobRelists.dice(seed),
             strict: seed % 2 == 1,
             sabotage,
             now: HISTORY_START_MS,

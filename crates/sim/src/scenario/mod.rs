@@ -3,6 +3,7 @@
 
 mod child_rule;
 mod dice;
+mod dice_stream;
 mod group_def;
 mod kind_def;
 mod policy_def;
@@ -21,6 +22,8 @@ use group_def::draw_leaf_groups;
 
 pub(crate) use child_rule::ChildRuleDef;
 pub(crate) use dice::Dice;
+pub use dice_stream::StreamLayout;
+pub(crate) use dice_stream::{DiceStream, SeedStreams};
 pub(crate) use group_def::GroupDef;
 pub(crate) use kind_def::{CUSTOM_GROUP, KindDef, OperatorStyle, kind_id, small_number};
 pub(crate) use policy_def::{PolicyDef, expected_child_name};
@@ -30,8 +33,6 @@ pub use sabotage::{Sabotage, SabotagedPart};
 pub(crate) const PARENT_LABEL: &str = "part-of";
 /// Namespaces of all simulated objects.
 pub(crate) const SIM_NAMESPACES: [&str; 2] = ["red", "blue"];
-/// Stream of the namespaces whose children count for cluster-scoped parents.
-const NAMESPACE_DICE: u64 = 8;
 
 /// The fixed settings of a seed's run.
 #[derive(Clone, Debug)]
@@ -84,7 +85,7 @@ impl Scenario {
             }
             scenario.add_policy(dice, parent, "Ready", groups);
         }
-        let mut namespace_dice = Dice::new(seed, NAMESPACE_DICE);
+        let mut namespace_dice = DiceStream::Namespaces.dice(seed);
         for policy in &mut scenario.first_policies {
             policy.child_namespaces = draw_child_namespaces(&mut namespace_dice);
         }

@@ -11,9 +11,9 @@ use timer::Seed;
 use watcher::reflector::Reflector;
 
 use super::policy_plan::PolicyPlan;
-use crate::scenario::{Dice, PolicyDef, Sabotage, Scenario, kind_id};
+use crate::scenario::{DiceStream, PolicyDef, Sabotage, Scenario, SeedStreams, kind_id};
 use crate::timeline::SimEvent;
-use crate::world::SimWorld;
+use crate::world::{FaultConcern, SimWorld};
 
 /// Interval of the resync pass and of the audit.
 const RESYNC_PERIOD: Duration = Duration::from_secs(30);
@@ -23,7 +23,7 @@ const MAX_OBJECTS_PER_TURN: usize = 256;
 
 /// The service under test: its core, and all that its loop hears.
 pub(crate) struct ServiceUnderTest {
-    seed: u64,
+    streams: SeedStreams,
     sabotage: Option<Sabotage>,
     /// Number of the current process: it increases with every restart.
     pub(crate) life: u32,
@@ -45,9 +45,10 @@ pub(crate) struct PlanDifference {
     pub(crate) added: Vec<aggregator::PolicyId>,
 }
 
-fn new_core(seed: u64, life: u32) -> Core {
+fn new_core(streams: SeedStreams, life: u32) -> Core {
+    let seed = streams.seed;
     let reflector = Arc::new(Reflector::new(|| ()));
-    if evaluates_beside(seed) {
+    if evaluates_beside(streams) {
         reflector.rule_work().set_waker(|| ());
     }
     let seed_of_life = Seed(seed).derive(1_000 + u64::from(life));
@@ -58,30 +59,31 @@ fn new_core(seed: u64, life: u32) -> Core {
 
 /// Returns `true` if rules are evaluated beside the ingest of objects in the history of this seed; in some they are evaluated
 /// on ingest, as where there are no threads for them.
-fn evaluates_beside(seed: u64) -> bool {
-    Dice::new(seed, 6).below(4) > 0
+fn evaluates_beside(streams: SeedStreams) -> bool {
+    let shared = DiceStream::PolicyWire.dice(streams.seed);
+    streams.split_from(&shared, DiceStream::RuleThreads).below(4) > 0
 }
 
 /// Writes in flight for which the writer of this seed has room: few in some histories, so that parents wait for their
 /// turn.
 fn writer_room(seed: u64) -> usize {
-    match Dice::new(seed, 4).below(8) {
+    match DiceStream::WriterRoom.dice(seed).below(8) {
         few @ 1..4 => few,
         _ => 32,
     }
 }
 
 impl ServiceUnderTest {
-    pub(crate) fn new(seed: u64, sabotage: Option<Sabotage>) -> ServiceUnderTest {
-        ServiceUnderTest::in_life(seed, sabotage, 0)
+    pub(crate) fn new(streams: SeedStreams, sabotage: Option<Sabotage>) -> ServiceUnderTest {
+        ServiceUnderTest::in_life(streams, sabotage, 0)
     }
 
-    fn in_life(seed: u64, sabotage: Option<Sabotage>, life: u32) -> ServiceUnderTest {
+    fn in_life(streams: SeedStreams, sabotage: Option<Sabotage>, life: u32) -> ServiceUnderTest {
         ServiceUnderTest {
-            seed,
+            streams,
             sabotage,
             life,
-            core: new_core(seed, life),
+            core: new_core(streams, life),
             policies: Vec::new(),
             health: WatchHealth::default(),
             swaps: RuleSwaps::default(),
@@ -93,7 +95,7 @@ impl ServiceUnderTest {
 
     /// Ends the process and begins another, which knows nothing.
     pub(crate) fn restart(&mut self) {
-        *self = ServiceUnderTest::in_life(self.seed, self.sabotage, self.life + 1);
+        *self = ServiceUnderTest::in_life(self.streams, self.sabotage, self.life + 1);
     }
 
     /// Tells the core the names of all kinds.
@@ -141,9 +143,9 @@ impl ServiceUnderTest {
 
     /// Schedules a turn of the loop after a random delay.
     pub(crate) fn wake_loop(&mut self, world: &mut SimWorld) {
-        let late = match world.faults.below(20) {
-            0 if !world.faults.have_stopped => world.faults.between(20, 150),
-            1..5 => world.faults.between(1, 8),
+        let late = match world.faults.of(FaultConcern::Turns).below(20) {
+            0 if !world.faults.have_stopped => world.faults.of(FaultConcern::Turns).between(20, 150),
+            1..5 => world.faults.of(FaultConcern::Turns).between(1, 8),
             _ => 0,
         };
         self.schedule_turn_by(world, world.now() + late);

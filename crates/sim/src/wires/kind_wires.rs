@@ -14,7 +14,7 @@ use super::sim_stage::SimStage;
 use super::wire_bodies::{WireListBody, WireWatchLine};
 use crate::scenario::{Sabotage, kind_id};
 use crate::timeline::SimEvent;
-use crate::world::{FaultDice, ModelObject, SimWorld};
+use crate::world::{FaultConcern, FaultDice, ModelObject, SimWorld};
 
 /// Lists and watches of all kinds.
 pub(crate) struct KindWires {
@@ -26,7 +26,7 @@ pub(crate) struct KindWires {
 
 /// Schedules the next list or watch of a kind.
 fn reopen_later(world: &mut SimWorld, kind: usize, within: Range<i64>) {
-    let again = world.faults.between(within.start, within.end);
+    let again = world.faults.of(FaultConcern::Lists).between(within.start, within.end);
     world.timeline.schedule_event(again, SimEvent::Open(kind));
 }
 
@@ -48,7 +48,7 @@ impl KindWires {
     /// Draws the usual delay of each kind.
     pub(crate) fn draw_lags(&mut self, faults: &mut FaultDice) {
         for wire in &mut self.wires {
-            wire.lag = faults.between(0, 120);
+            wire.lag = faults.of(FaultConcern::Lists).between(0, 120);
         }
     }
 
@@ -129,14 +129,17 @@ impl KindWires {
             self.wires[kind].synced = false;
             stage.service.queue_kind_event(kind, KindEvent::Synced);
         }
-        let after = stage.world.faults.between(0, 30);
+        let after = stage.world.faults.of(FaultConcern::Lists).between(0, 30);
         stage.world.timeline.schedule_event(after, SimEvent::Page(kind));
     }
 
     /// Delivers the next objects of a list, or its end.
     pub(crate) fn deliver_page(&mut self, stage: &mut SimStage, kind: usize) {
-        let slow = stage.world.faults.strikes(10);
-        let (few, broken) = (1 + stage.world.faults.below(12), stage.world.faults.strikes(4));
+        let slow = stage.world.faults.of(FaultConcern::Lists).strikes(10);
+        let (few, broken) = (
+            1 + stage.world.faults.of(FaultConcern::Lists).below(12),
+            stage.world.faults.of(FaultConcern::Lists).strikes(4),
+        );
         let WireState::Listing(list) = &mut self.wires[kind].state else { return };
         if list.awaits_rules(stage, kind) {
             return stage.world.timeline.schedule_event(5, SimEvent::Page(kind));
@@ -149,8 +152,11 @@ impl KindWires {
         if !list.feed_page(stage, kind, few) {
             return self.finish_list(stage, kind);
         }
-        let after =
-            if slow { stage.world.faults.between(500, 5_000) } else { stage.world.faults.between(0, 20) };
+        let after = if slow {
+            stage.world.faults.of(FaultConcern::Lists).between(500, 5_000)
+        } else {
+            stage.world.faults.of(FaultConcern::Lists).between(0, 20)
+        };
         stage.world.timeline.schedule_event(after, SimEvent::Page(kind));
         stage.service.wake_loop(&mut stage.world);
     }
@@ -167,7 +173,7 @@ impl KindWires {
 
     fn start_watch(&mut self, stage: &mut SimStage, kind: usize, place: u64) {
         let path = stage.world.list_path(kind, "");
-        let seconds = stage.world.faults.between(60, 90);
+        let seconds = stage.world.faults.of(FaultConcern::Lists).between(60, 90);
         let target = format!(
             "{path}?watch=1&resourceVersion={place}&timeoutSeconds={seconds}&allowWatchBookmarks=true"
         );
@@ -203,7 +209,7 @@ impl KindWires {
         for kind in 0..self.wires.len() {
             let behind = matches!(&self.wires[kind].state, WireState::Watching(c) if c.revision() < revision);
             if behind && revision != self.woken_revision {
-                let lag = self.wires[kind].lag + stage.world.faults.between(1, 25);
+                let lag = self.wires[kind].lag + stage.world.faults.of(FaultConcern::Lists).between(1, 25);
                 let at = stage.world.now() + lag;
                 self.schedule_delivery(stage, kind, at);
             }
@@ -222,8 +228,8 @@ impl KindWires {
         }
         let WireState::Watching(mut cursor) = std::mem::take(&mut self.wires[kind].state) else { return };
         // A lagging replica may have only a part of the changes.
-        let limit = if stage.world.faults.strikes(20) {
-            cursor.revision() + stage.world.faults.between(0, 4).unsigned_abs()
+        let limit = if stage.world.faults.of(FaultConcern::Lists).strikes(20) {
+            cursor.revision() + stage.world.faults.of(FaultConcern::Lists).between(0, 4).unsigned_abs()
         } else {
             u64::MAX
         };
@@ -238,12 +244,12 @@ impl KindWires {
         let (now, ended, wake) = (stage.world.now(), cursor.has_ended(), cursor.wake_at());
         let behind = cursor.revision() < stage.world.store.revision() && limit != u64::MAX;
         self.wires[kind].state = WireState::Watching(cursor);
-        if ended || stage.world.faults.strikes(2) {
+        if ended || stage.world.faults.of(FaultConcern::Lists).strikes(2) {
             self.wires[kind].state = WireState::Down;
             return reopen_later(&mut stage.world, kind, 1..300);
         }
         if behind {
-            let after = stage.world.faults.between(5, 100);
+            let after = stage.world.faults.of(FaultConcern::Lists).between(5, 100);
             self.schedule_delivery(stage, kind, now + after);
         }
         self.schedule_delivery(stage, kind, wake.unwrap_or(now + 60_000));
@@ -274,7 +280,7 @@ impl KindWires {
         }
         let model = stage.world.read_object(kind, value);
         let deleted = line.r#type == "DELETED";
-        let lost = stage.world.faults.strikes(2);
+        let lost = stage.world.faults.of(FaultConcern::Lists).strikes(2);
         if lost || (deleted && self.sabotage == Some(Sabotage::DeletesLost)) {
             stage.world.timeline.counts.lost += 1;
             stage
@@ -284,10 +290,11 @@ impl KindWires {
             return true;
         }
         apply_line(stage, kind, &line, model);
-        if stage.world.faults.strikes(5) {
+        if stage.world.faults.of(FaultConcern::Lists).strikes(5) {
             self.repeat_line(stage, kind);
         }
-        if self.wires[kind].repeatable_line.is_none() || stage.world.faults.chance(30) {
+        if self.wires[kind].repeatable_line.is_none() || stage.world.faults.of(FaultConcern::Lists).chance(30)
+        {
             self.wires[kind].repeatable_line = Some(bytes.into());
         }
         true

@@ -1,6 +1,7 @@
 //! Live reads: the rate-limited resync pass, the audit, and drift, the changes that the watch has not delivered in
 //! time.
 
+use crate::world::FaultConcern;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use readiness::saturating_millis;
@@ -13,7 +14,7 @@ use super::answered_read::{AnsweredRead, OrderedRead};
 use super::kind_wires::KindWires;
 use super::sim_stage::SimStage;
 use super::wire_bodies::WireListBody;
-use crate::scenario::{Dice, Sabotage, kind_id};
+use crate::scenario::{Dice, DiceStream, Sabotage, kind_id};
 use crate::service::{AUDIT_PERIOD, ObjectFeed};
 use crate::timeline::SimEvent;
 use crate::world::ModelObject;
@@ -42,7 +43,7 @@ impl LiveReadWire {
             queue: VecDeque::new(),
             queued: BTreeSet::new(),
             is_reading: false,
-            denial_dice: Dice::new(seed, 5),
+            denial_dice: DiceStream::Denials.dice(seed),
             sabotage,
         }
     }
@@ -81,7 +82,7 @@ impl LiveReadWire {
         let world = &mut stage.world;
         let read = &order.read;
         let kind = read.kind().index();
-        if world.faults.strikes(8) || wires.blocked_cause(world, kind).is_some() {
+        if world.faults.of(FaultConcern::Reads).strikes(8) || wires.blocked_cause(world, kind).is_some() {
             return;
         }
         let path = match read {
@@ -94,7 +95,7 @@ impl LiveReadWire {
             (LiveRead::One { .. }, _) => serde_json::from_slice(&response.body).into_iter().collect(),
             (LiveRead::All { .. }, _) => read_list(&response.body),
         };
-        let late = world.faults.between(1, 60);
+        let late = world.faults.of(FaultConcern::Reads).between(1, 60);
         let objects = self.deny_sometimes(stage, read, objects);
         let answered = AnsweredRead {
             start: stage.feed.reflector.start_read(),

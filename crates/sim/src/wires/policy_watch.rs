@@ -8,15 +8,10 @@ use rollcall_core::KindEvent;
 
 use super::kind_wires::KindWires;
 use super::sim_stage::SimStage;
-use crate::scenario::{Dice, PolicyDef, Sabotage};
+use crate::scenario::{Dice, DiceStream, PolicyDef, Sabotage};
 use crate::service::{PolicyFollower, PolicyPlan, REFUSED_FOR_LONG};
 use crate::timeline::PolicyEvent;
 use crate::world::{SimWorld, StoredPolicy};
-
-/// Part of the randomness that belongs to the way of policies to the service.
-const POLICY_DICE: u64 = 6;
-/// Part of it by which kinds that are not followed any more are forgotten.
-const FORGET_DICE: u64 = 10;
 
 /// The list or watch of policies.
 #[derive(Default)]
@@ -51,8 +46,8 @@ pub(crate) struct PolicyWatch {
 impl PolicyWatch {
     pub(crate) fn new(seed: u64, sabotage: Option<Sabotage>, is_changing: bool) -> PolicyWatch {
         PolicyWatch {
-            dice: Dice::new(seed, POLICY_DICE),
-            forget_dice: Dice::new(seed, FORGET_DICE),
+            dice: DiceStream::PolicyWire.dice(seed),
+            forget_dice: DiceStream::Forgetting.dice(seed),
             sabotage,
             is_changing,
             follower: PolicyFollower::default(),

@@ -5,7 +5,7 @@ use watcher::reflector::Judgement;
 
 use super::sim_stage::SimStage;
 use crate::timeline::SimEvent;
-use crate::world::SimWorld;
+use crate::world::{FaultConcern, SimWorld};
 
 /// Number of threads.
 const RULE_THREADS: usize = 2;
@@ -19,9 +19,13 @@ pub(crate) struct RuleWire {
 /// How long an evaluation takes, with the wait for a processor.
 fn evaluation_time(world: &mut SimWorld) -> i64 {
     match () {
-        () if world.faults.strikes(1) => world.faults.between(5_000, 50_000),
-        () if world.faults.strikes(6) => world.faults.between(100, 5_000),
-        () => world.faults.between(0, 20),
+        () if world.faults.of(FaultConcern::Rules).strikes(1) => {
+            world.faults.of(FaultConcern::Rules).between(5_000, 50_000)
+        }
+        () if world.faults.of(FaultConcern::Rules).strikes(6) => {
+            world.faults.of(FaultConcern::Rules).between(100, 5_000)
+        }
+        () => world.faults.of(FaultConcern::Rules).between(0, 20),
     }
 }
 

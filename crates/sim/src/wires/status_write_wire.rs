@@ -14,7 +14,7 @@ use super::sim_stage::SimStage;
 use super::write_in_flight::{CommittedWrite, LandedWrite, RereadStart, ServerAnswer, WriteInFlight};
 use crate::scenario::Sabotage;
 use crate::timeline::SimEvent;
-use crate::world::{SimObjectRef, SimWorld};
+use crate::world::{FaultConcern, SimObjectRef, SimWorld};
 
 /// Longest time a status write may take before its outcome is unknown, in milliseconds.
 const WRITE_TIMEOUT_MS: i64 = 15_000;
@@ -44,7 +44,11 @@ impl StatusWriteWire {
         }
         self.sabotage_write(&mut write);
         let faults = &mut stage.world.faults;
-        let late = if faults.strikes(8) { faults.between(200, 6_000) } else { faults.between(1, 20) };
+        let late = if faults.of(FaultConcern::Writes).strikes(8) {
+            faults.of(FaultConcern::Writes).between(200, 6_000)
+        } else {
+            faults.of(FaultConcern::Writes).between(1, 20)
+        };
         let flight = WriteInFlight { life: stage.service.life, write, was_shown_handled };
         stage.world.timeline.schedule_event(late, SimEvent::Send(Box::new(flight)));
     }
@@ -111,7 +115,8 @@ pub(crate) fn deliver_write(
     world: &mut SimWorld,
     write: &ParentWrite,
 ) -> (Option<ServerAnswer>, Option<CommittedWrite>) {
-    let fault = if world.faults.have_stopped { 100 } else { world.faults.below(100) };
+    let fault =
+        if world.faults.have_stopped { 100 } else { world.faults.of(FaultConcern::Writes).below(100) };
     let refused = |status, retry_after| (Some((status, retry_after, Vec::new())), None);
     match fault {
         0..3 => refused(500, Duration::ZERO),
@@ -136,7 +141,11 @@ pub(crate) fn send_answer(stage: &mut SimStage, flight: WriteInFlight, answer: O
         world.timeline.counts.refused += 1;
         world.timeline.log_event(format_args!("write {}/{} answered {status}", write.namespace, write.name));
     }
-    let late = if answer.is_some() { world.faults.between(1, 30) } else { WRITE_TIMEOUT_MS };
+    let late = if answer.is_some() {
+        world.faults.of(FaultConcern::Writes).between(1, 30)
+    } else {
+        WRITE_TIMEOUT_MS
+    };
     if life == stage.service.life {
         let (outcome, reread) = (DeliveryOutcome::Written, RereadStart::default());
         let landed = LandedWrite { write, answer, outcome, live: None, reread };
@@ -187,12 +196,12 @@ fn reread_parent(stage: &mut SimStage, wires: &KindWires, mut landed: LandedWrit
         shown_version: feed.shown.held.get(uid).map_or(0, |held| held.version),
     };
     let kind = landed.write.kind.index();
-    if !world.faults.strikes(10) && wires.blocked_cause(world, kind).is_none() {
+    if !world.faults.of(FaultConcern::Writes).strikes(10) && wires.blocked_cause(world, kind).is_none() {
         let path = world.object_path(kind, &landed.write.namespace, &landed.write.name);
         let response = world.read_path(&path);
         landed.live = Some(if response.is_success() { response.body } else { Vec::new() });
     }
-    let late = world.faults.between(1, 40);
+    let late = world.faults.of(FaultConcern::Writes).between(1, 40);
     world.timeline.schedule_event(late, SimEvent::Reread(Box::new(landed)));
 }
 

@@ -7,7 +7,7 @@ mod policy_server;
 mod sim_object_ref;
 mod sim_world;
 
-pub(crate) use fault_dice::FaultDice;
+pub(crate) use fault_dice::{FaultConcern, FaultDice};
 pub(crate) use object_model::{
     FOREIGN_CONDITION_TYPES, KOPF_ANNOTATION, ModelCondition, ModelMark, ModelObject, ModelState,
     conditions_of, has_true_condition,

@@ -5,12 +5,8 @@ use std::time::Duration;
 
 use aggregator::Quorum;
 
-use crate::scenario::{ChildRuleDef, Dice, PolicyDef, draw_child_namespaces};
+use crate::scenario::{ChildRuleDef, Dice, DiceStream, PolicyDef, draw_child_namespaces};
 
-/// Part of the randomness that belongs to the authors of policies.
-const AUTHOR_DICE: u64 = 7;
-/// Stream of what they change of the namespaces of children.
-const NAMESPACE_EDIT_DICE: u64 = 9;
 /// Number of kinds whose objects are no parents: only their groups get rules of their own.
 const LEAF_KINDS: usize = 4;
 
@@ -53,8 +49,8 @@ pub(crate) struct PolicyServer {
 impl PolicyServer {
     pub(crate) fn new(seed: u64, first: &[PolicyDef]) -> PolicyServer {
         let mut server = PolicyServer {
-            dice: Dice::new(seed, AUTHOR_DICE),
-            namespace_dice: Dice::new(seed, NAMESPACE_EDIT_DICE),
+            dice: DiceStream::Authors.dice(seed),
+            namespace_dice: DiceStream::NamespaceEdits.dice(seed),
             stored: BTreeMap::new(),
             changes: Vec::new(),
             specs_by_uid: BTreeMap::new(),

@@ -12,7 +12,7 @@ use super::fault_dice::FaultDice;
 use super::object_model::ModelObject;
 use super::policy_server::PolicyServer;
 use super::sim_object_ref::SimObjectRef;
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, SeedStreams};
 use crate::timeline::SimTimeline;
 
 /// The world of one run.
@@ -28,10 +28,11 @@ pub(crate) struct SimWorld {
 
 impl SimWorld {
     /// Creates the world of a seed, without objects.
-    pub(crate) fn new(seed: u64, scenario: Rc<Scenario>) -> SimWorld {
+    pub(crate) fn new(streams: SeedStreams, scenario: Rc<Scenario>) -> SimWorld {
+        let seed = streams.seed;
         SimWorld {
             timeline: SimTimeline::new(scenario.kind_names()),
-            faults: FaultDice::new(seed),
+            faults: FaultDice::new(streams),
             store: SandboxStore::new(seed),
             policy_server: PolicyServer::new(seed, &scenario.first_policies),
             overwritten: BTreeMap::new(),

@@ -1,0 +1,83 @@
+//! The streams of randomness of a seed.
+
+use super::dice::Dice;
+
+/// A stream of randomness: one for each concern.
+///
+/// **Invariant:** no two concerns share one, but those that [`StreamLayout::Shared`] keeps together. What is new takes a new
+/// number: then the histories of all seeds stay as they were, but for what is new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub(crate) enum DiceStream {
+    /// Kinds and policies of the scenario.
+    Scenario = 1,
+    /// Outages; all faults and delays where streams are shared.
+    Faults = 2,
+    /// Remembered Jobs, and what happens to them.
+    Jobs = 3,
+    /// Room of the writer.
+    WriterRoom = 4,
+    /// Objects whose existence a server denies.
+    Denials = 5,
+    /// The way of policies to the service.
+    PolicyWire = 6,
+    /// Authors of policies.
+    Authors = 7,
+    /// Namespaces whose children count for cluster-scoped parents.
+    Namespaces = 8,
+    /// What authors change of these.
+    NamespaceEdits = 9,
+    /// When kinds that are not followed any more are forgotten.
+    Forgetting = 10,
+    /// Relists of Jobs.
+    JobRelists = 11,
+    /// People, controllers and operators.
+    Actors = 12,
+    /// When the loop runs.
+    FaultTurns = 13,
+    /// Lists and watches of objects.
+    FaultLists = 14,
+    /// Live reads.
+    FaultReads = 15,
+    /// Status writes and their answers.
+    FaultWrites = 16,
+    /// Evaluations of custom rules.
+    FaultRules = 17,
+    /// Whether rules are evaluated beside the ingest of objects.
+    RuleThreads = 18,
+}
+
+impl DiceStream {
+    /// Returns this stream of a seed, from its beginning.
+    pub(crate) fn dice(self, seed: u64) -> Dice {
+        Dice::new(seed, self as u64)
+    }
+}
+
+/// A seed, and how its history draws from it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SeedStreams {
+    pub(crate) seed: u64,
+    pub(crate) layout: StreamLayout,
+}
+
+impl SeedStreams {
+    /// Returns the stream of a concern that had no stream of its own in shared histories, but the rest of `shared`.
+    pub(crate) fn split_from(self, shared: &Dice, own: DiceStream) -> Dice {
+        match self.layout {
+            StreamLayout::Split => own.dice(self.seed),
+            StreamLayout::Shared => shared.clone(),
+        }
+    }
+}
+
+/// How concerns share the streams of a seed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StreamLayout {
+    /// Each concern has its own.
+    #[default]
+    Split,
+    /// As in the histories of seeds that are remembered from before: all faults and delays share one, and actors that of the
+    /// scenario.
+    Shared,
+}

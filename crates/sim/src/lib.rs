@@ -13,13 +13,19 @@
 //! - no answer is written before every kind was listed in this life of the process, and no True while a kind is blind;
 //! - only our own entries change in the store, on the object that was meant, and never to the value that they already
 //!   have;
+//! - what stands on a parent is what a message put together from all objects says, quotes at every depth included, or was so
+//!   within the interval of message-only writes;
 //! - tallies equal a recount, messages are bounded, the loop comes to rest.
 //!
 //! Remembered Jobs are simulated in a cluster of their own for each seed: no remembered outcome is ever wrong, and the
 //! last run counts of which any evidence is left.
 //!
-//! A seed has a second history, with policies that are edited, refused, deleted and created again. Where a rule changes, no answer is written before its kind was listed again; no entry leaves a parent whose policy exists; no True
-//! rests on a changed rule for longer than two minutes; and what is in force at the end is what the server has.
+//! A seed has a second history, with policies that are edited, refused, deleted and created again. Where a rule changes, no
+//! answer is written before its kind was listed again; no entry leaves a parent whose policy exists; no True rests on a changed
+//! rule for longer than two minutes; and what is in force at the end is what the server has.
+//!
+//! In its third history policies are resolved by labels of namespaces and by scripts of a ConfigMap, which change too, behind
+//! lists that break off: no plan rests on anything that the server never had.
 //!
 //! At the end faults stop; after a quiet span the conditions of every parent equal the result of an oracle that reads
 //! nothing but the store, and a restart writes nothing.
@@ -37,7 +43,7 @@ mod wires;
 mod world;
 
 pub use memory::MemoryCounts;
-use scenario::SeedStreams;
+use scenario::{HistoryKind, SeedStreams};
 pub use scenario::{Sabotage, SabotagedPart, StreamLayout};
 pub use timeline::{InvariantFailure, SimulationCounts};
 
@@ -65,12 +71,17 @@ pub fn play_seed(seed: u64, layout: StreamLayout, sabotage: Option<Sabotage>) ->
     let mut run = SimulationRun::new(seed);
     let part = sabotage.map(Sabotage::part);
     if part.is_none_or(|part| part == SabotagedPart::Cluster) {
-        play_cluster(&mut run, layout, sabotage, false);
+        play_cluster(&mut run, layout, sabotage, HistoryKind::Still);
     }
     if part == Some(SabotagedPart::Policies) {
-        play_cluster(&mut run, layout, sabotage, true);
+        play_cluster(&mut run, layout, sabotage, HistoryKind::ChangingPolicies);
     }
-    if run.failure.is_none() && part.is_none_or(|part| part != SabotagedPart::Policies) {
+    if part == Some(SabotagedPart::Resolution) {
+        play_cluster(&mut run, layout, sabotage, HistoryKind::ChangingResolution);
+    }
+    if run.failure.is_none()
+        && part.is_none_or(|part| matches!(part, SabotagedPart::Cluster | SabotagedPart::Memory))
+    {
         play_memory(&mut run, sabotage);
     }
     run
@@ -79,18 +90,26 @@ pub fn play_seed(seed: u64, layout: StreamLayout, sabotage: Option<Sabotage>) ->
 /// Plays the history of one seed in which policies change to its end, or to the first violated invariant.
 pub fn play_changing_policies(seed: u64, layout: StreamLayout) -> SimulationRun {
     let mut run = SimulationRun::new(seed);
-    play_cluster(&mut run, layout, None, true);
+    play_cluster(&mut run, layout, None, HistoryKind::ChangingPolicies);
     run
 }
 
-/// Plays the seed's history of the cluster, with policies that change or not.
+/// Plays the history of one seed in which policies change, and what they are resolved by, to its end, or to the first violated
+/// invariant.
+pub fn play_changing_resolution(seed: u64, layout: StreamLayout) -> SimulationRun {
+    let mut run = SimulationRun::new(seed);
+    play_cluster(&mut run, layout, None, HistoryKind::ChangingResolution);
+    run
+}
+
+/// Plays one of the seed's histories of the cluster.
 fn play_cluster(
     run: &mut SimulationRun,
     layout: StreamLayout,
     sabotage: Option<Sabotage>,
-    policies_change: bool,
+    kind: HistoryKind,
 ) {
-    let mut sim = sim::Sim::new(SeedStreams { seed: run.seed, layout }, sabotage, policies_change);
+    let mut sim = sim::Sim::new(SeedStreams { seed: run.seed, layout }, sabotage, kind);
     if catch_unwind(AssertUnwindSafe(|| sim.play_history())).is_err() {
         sim.fail_by_panic();
     }

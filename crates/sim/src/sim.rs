@@ -9,7 +9,7 @@ use crate::actors::{ClusterActors, inject_fault, run_operator};
 use crate::judges::{
     AnswerJudge, CheckedParents, CommitJudge, JudgedMoment, PlanWatch, WordsJudge, check_decision, check_end,
 };
-use crate::scenario::{DiceStream, Sabotage, Scenario, SeedStreams};
+use crate::scenario::{DiceStream, HistoryKind, Sabotage, Scenario, SeedStreams};
 use crate::service::{AUDIT_PERIOD, ObjectFeed, ServiceUnderTest};
 use crate::timeline::{InvariantFailure, PolicyEvent, SimEvent, SimulationCounts};
 use crate::wires::{
@@ -46,8 +46,8 @@ pub(crate) struct Sim {
 }
 
 impl Sim {
-    /// Creates the simulation of a seed, in whose history policies change or not.
-    pub(crate) fn new(streams: SeedStreams, sabotage: Option<Sabotage>, policies_change: bool) -> Sim {
+    /// Creates the simulation of one history of a seed.
+    pub(crate) fn new(streams: SeedStreams, sabotage: Option<Sabotage>, kind: HistoryKind) -> Sim {
         let seed = streams.seed;
         let mut dice = DiceStream::Scenario.dice(seed);
         let scenario = Rc::new(Scenario::new(seed, &mut dice));
@@ -60,7 +60,7 @@ impl Sim {
             rules: RuleWire::default(),
             reads: LiveReadWire::new(seed, sabotage),
             writes: StatusWriteWire::new(sabotage),
-            policy_watch: PolicyWatch::new(seed, sabotage, policies_change),
+            policy_watch: PolicyWatch::new(seed, sabotage, kind),
             plan_watch: PlanWatch::default(),
             checked: CheckedParents::default(),
             answers: AnswerJudge::default(),
@@ -92,6 +92,7 @@ impl Sim {
         timeline.schedule_event(1_000, SimEvent::Fault);
         if self.policy_watch.is_changing {
             timeline.schedule_policy_event(3_000, PolicyEvent::Act);
+            self.policy_watch.schedule_edits(timeline);
         }
         while !self.has_failed() && self.actors.have_steps_left() {
             self.run_next_event(i64::MAX);
@@ -303,6 +304,11 @@ impl Sim {
     fn take_plan(&mut self) -> bool {
         let Some(plan) = self.policy_watch.take_plan(&mut self.stage.world) else { return false };
         let SimStage { world, service, .. } = &mut self.stage;
+        if !self.policy_watch.note_resolved(&plan) {
+            world
+                .timeline
+                .fail_invariant("no answer rests on half a list", format_args!("{:?}", plan.resolved));
+        }
         self.plan_watch.planned_since.get_or_insert(world.now());
         let moved = service.take_over_plan(world.timeline.current_time(), &world.scenario, &plan);
         for (policy, number) in moved.removed {

@@ -2,7 +2,8 @@
 //!
 //! `ROLLCALL_SIM_SEEDS=N` plays N of them, from `ROLLCALL_SIM_START`; `ROLLCALL_SIM_SEED=S` plays one and prints its
 //! log. A third of them are played with policies that change, too, or all of them with `ROLLCALL_SIM_POLICIES=1`;
-//! `ROLLCALL_SIM_POLICY_SEED=S` plays one of those.
+//! `ROLLCALL_SIM_POLICY_SEED=S` plays one of those. As many are played with labels of namespaces and scripts of a ConfigMap that
+//! change, too; `ROLLCALL_SIM_RESOLUTION_SEED=S` plays one of those.
 //!
 //! Each concern draws from a stream of its own. When the seeds that are remembered as shared were found, all faults and delays
 //! drew from one, and they are played so: `ROLLCALL_SIM_SHARED=1` plays others so too.
@@ -19,7 +20,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use sim::{
-    MemoryCounts, Sabotage, SimulationCounts, SimulationRun, StreamLayout, play_changing_policies, play_seed,
+    MemoryCounts, Sabotage, SimulationCounts, SimulationRun, StreamLayout, play_changing_policies,
+    play_changing_resolution, play_seed,
 };
 
 /// Default number of seeds.
@@ -30,6 +32,8 @@ const FIRST_SEED: u64 = 18_800;
 const REMEMBERED_SEEDS: [u64; 0] = [];
 /// The same of histories in which policies change.
 const REMEMBERED_CHANGING_SEEDS: [u64; 0] = [];
+/// The same of histories in which labels of namespaces and scripts change, too.
+const REMEMBERED_RESOLUTION_SEEDS: [u64; 0] = [];
 /// Seeds that were found when concerns shared streams.
 const SHARED_SEEDS: [u64; 19] = [
     522, 932, 961, 1344, 1923, 2078, 2265, 2884, 3400, 4426, 4877, 7310, 7957, 8335, 32321, 62204, 70878,
@@ -167,6 +171,22 @@ fn every_invariant_holds_while_policies_change() {
 }
 
 #[test]
+fn every_invariant_holds_while_labels_and_scripts_change() {
+    if let Some(seed) = number("ROLLCALL_SIM_RESOLUTION_SEED") {
+        return play_aloud(seed, play_changing_resolution);
+    }
+    let range = seed_range();
+    let count = range.end - range.start;
+    let count = if number("ROLLCALL_SIM_POLICIES").is_some() { count } else { count.div_ceil(3) };
+    let seeds = with_remembered(range.start..range.start + count, &REMEMBERED_RESOLUTION_SEEDS, &[]);
+    let (sum, failed) =
+        failures(&seeds, play_changing_resolution, "cargo test -p sim --test seeds labels_and_scripts");
+    println!("{count} seeds from {}, {} in all: {sum:?}", seed_range().start, seeds.len());
+    let failed: Vec<String> = failed.iter().map(|f| f.replace("SIM_SEED", "SIM_RESOLUTION_SEED")).collect();
+    assert!(failed.is_empty(), "\n{}", failed.join("\n"));
+}
+
+#[test]
 fn the_same_seed_gives_the_same_log() {
     for seed in [1, 7, 42] {
         for layout in [StreamLayout::Split, StreamLayout::Shared] {
@@ -203,6 +223,8 @@ fn what_is_broken_on_purpose_is_noticed() {
         (Sabotage::OldRuleKept, "answers follow what was shown"),
         (Sabotage::ReleasedOnRefusal, "entries leave for a confirmed deletion only"),
         (Sabotage::HalfListPlanned, "entries leave for a confirmed deletion only"),
+        (Sabotage::HalfLabelsUsed, "no answer rests on half a list"),
+        (Sabotage::HalfScriptsUsed, "no answer rests on half a list"),
     ] {
         let seed = caught(sabotage, invariant);
         println!("{sabotage:?}: seed {seed:?}");

@@ -122,8 +122,9 @@ pub(crate) fn check_policies_in_force(at: &JudgedMoment<'_>) {
         let specs = at.world.policy_server.specs_by_uid.get(&stored.uid);
         let mut allowed =
             stored.spec.iter().chain(specs.into_iter().flatten().filter(|_| stored.spec.is_none()));
-        let is_stub = stored.spec.is_none() && in_force.as_ref() == Some(&undated(&stored.stub));
-        if !is_stub && !allowed.any(|spec| in_force.as_ref() == Some(&undated(spec))) {
+        let resolved = |spec: &PolicyDef| undated(&at.policy_watch.resolve_now(spec));
+        let is_stub = stored.spec.is_none() && in_force.as_ref() == Some(&resolved(&stored.stub));
+        if !is_stub && !allowed.any(|spec| in_force.as_ref() == Some(&resolved(spec))) {
             wrong.push(format!("policy-{}: {in_force:?}", stored.number));
         }
     }

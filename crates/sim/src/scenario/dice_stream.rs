@@ -45,6 +45,14 @@ pub(crate) enum DiceStream {
     FaultRules = 17,
     /// Whether rules are evaluated beside the ingest of objects.
     RuleThreads = 18,
+    /// Labels of namespaces.
+    NamespaceLabels = 19,
+    /// The way of these to the service.
+    NamespaceWire = 20,
+    /// Authors of scripts in a ConfigMap.
+    ScriptAuthors = 21,
+    /// The way of these to the service.
+    ScriptWire = 22,
 }
 
 impl DiceStream {

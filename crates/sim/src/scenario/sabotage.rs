@@ -33,11 +33,15 @@ pub enum Sabotage {
     ReleasedOnRefusal,
     /// A plan is made from each page of a list of policies.
     HalfListPlanned,
+    /// Policies are resolved by each page of a list of namespaces.
+    HalfLabelsUsed,
+    /// A ConfigMap of scripts that is being listed again counts as deleted.
+    HalfScriptsUsed,
 }
 
 impl Sabotage {
     /// All kinds of faults.
-    pub const ALL: [Sabotage; 15] = [
+    pub const ALL: [Sabotage; 17] = [
         Sabotage::NoSettle,
         Sabotage::NoEvidence,
         Sabotage::StaleLooksNew,
@@ -53,6 +57,8 @@ impl Sabotage {
         Sabotage::OldRuleKept,
         Sabotage::ReleasedOnRefusal,
         Sabotage::HalfListPlanned,
+        Sabotage::HalfLabelsUsed,
+        Sabotage::HalfScriptsUsed,
     ];
 
     /// Returns the part of the simulation that this fault is injected into.
@@ -62,6 +68,7 @@ impl Sabotage {
             Sabotage::OldRuleKept | Sabotage::ReleasedOnRefusal | Sabotage::HalfListPlanned => {
                 SabotagedPart::Policies
             }
+            Sabotage::HalfLabelsUsed | Sabotage::HalfScriptsUsed => SabotagedPart::Resolution,
             _ => SabotagedPart::Cluster,
         }
     }
@@ -74,6 +81,8 @@ pub enum SabotagedPart {
     Cluster,
     /// The history in which policies change.
     Policies,
+    /// The history in which labels of namespaces and scripts change, too.
+    Resolution,
     /// The history of remembered Jobs.
     Memory,
 }

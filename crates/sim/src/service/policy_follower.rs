@@ -8,6 +8,7 @@ use rollcall_core::StagedList;
 
 use super::policy_plan::PolicyPlan;
 use crate::scenario::{ChildRuleDef, PolicyDef, Sabotage, Scenario};
+use crate::wires::ResolvedItems;
 use crate::world::{PolicyChange, StoredPolicy};
 
 /// Time after which the Trues of a policy that is refused, and was never accepted, are taken back. 2 min.
@@ -134,6 +135,7 @@ impl PolicyFollower {
         now: i64,
         scenario: &Scenario,
         sabotage: Option<Sabotage>,
+        resolved: Option<ResolvedItems>,
     ) -> Option<(PolicyPlan, Vec<StoredPolicy>)> {
         let items = self.items.items()?;
         let found: Vec<_> = items.values().chain(self.departing.values()).cloned().collect();
@@ -163,12 +165,15 @@ impl PolicyFollower {
                 },
                 |(_, spec)| spec,
             );
+            let spec = resolved.as_ref().map_or(spec.clone(), |items| items.resolve(&spec));
             let held = in_force.remove(&policy.number).filter(|held| held.is_same(policy.uid, &spec));
             let id = held.map_or_else(|| self.next_id(), |held| held.id);
             policies.insert(policy.number, PolicyDef { id, ..spec.clone() });
             self.in_force.insert(policy.number, PolicyInForce { id, uid: policy.uid, spec });
         }
-        Some((self.replace_plan(now, scenario, policies.into_values().collect()), newly_accepted))
+        let policies = policies.into_values().collect();
+        let plan = PolicyPlan { policies, interests: BTreeMap::new(), resolved, decided_at: now };
+        Some((self.replace_plan(scenario, plan), newly_accepted))
     }
 
     fn next_id(&mut self) -> PolicyId {
@@ -176,8 +181,7 @@ impl PolicyFollower {
         PolicyId(self.last_id)
     }
 
-    fn replace_plan(&mut self, now: i64, scenario: &Scenario, policies: Vec<PolicyDef>) -> PolicyPlan {
-        let mut plan = PolicyPlan { policies, interests: BTreeMap::new(), decided_at: now };
+    fn replace_plan(&mut self, scenario: &Scenario, mut plan: PolicyPlan) -> PolicyPlan {
         for (kind, types) in self.plan.written_types() {
             self.released.entry(kind).or_default().extend(types);
         }

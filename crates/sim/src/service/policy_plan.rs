@@ -5,12 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use watcher::plan::{Interest, UserRule};
 
 use crate::scenario::PolicyDef;
+use crate::wires::ResolvedItems;
 
 /// Policies in force, with the interest in each kind that is followed for them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PolicyPlan {
     pub(crate) policies: Vec<PolicyDef>,
     pub(crate) interests: BTreeMap<usize, Interest>,
+    /// Labels and scripts by which policies were resolved, if they are.
+    pub(crate) resolved: Option<ResolvedItems>,
     /// Time at which it was decided.
     pub(crate) decided_at: i64,
 }

@@ -2,6 +2,28 @@
 
 use crate::world::StoredPolicy;
 
+/// What policies are resolved by before they are planned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ResolvedBy {
+    /// Labels of namespaces.
+    Namespaces,
+    /// Scripts in a ConfigMap.
+    Scripts,
+}
+
+/// A step of a list and watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ListStep {
+    /// Somebody changes an item.
+    Edit,
+    /// The service's list begins.
+    List,
+    /// The next page of that list arrives, or its end.
+    Page,
+    /// The watch delivers the available changes.
+    Deliver,
+}
+
 /// An event of the policies' part of the simulation.
 #[derive(Debug)]
 pub(crate) enum PolicyEvent {
@@ -21,6 +43,8 @@ pub(crate) enum PolicyEvent {
     Redecide,
     /// A kind is followed under the plan that holds.
     Follow(usize),
+    /// A step of what policies are resolved by.
+    Resolve(ResolvedBy, ListStep),
     /// The loop is known to judge by its last plan: kinds that are not followed any more are forgotten.
     Forget,
 }

@@ -2,7 +2,7 @@
 
 use watcher::reflector::AwaitedVersion;
 
-use super::policy_event::PolicyEvent;
+use super::policy_event::{ListStep, PolicyEvent};
 use crate::actors::OperatorVisit;
 use crate::wires::{AnsweredRead, LandedWrite, WriteInFlight};
 
@@ -55,7 +55,7 @@ impl SimEvent {
                 | SimEvent::Operator(..)
                 | SimEvent::Heal(_)
                 | SimEvent::Send(_)
-                | SimEvent::Policy(PolicyEvent::Act)
+                | SimEvent::Policy(PolicyEvent::Act | PolicyEvent::Resolve(_, ListStep::Edit))
         )
     }
 
@@ -72,6 +72,11 @@ impl SimEvent {
 
     /// Returns `true` if the event changes the world or breaks something: none is left once faults have stopped.
     pub(crate) fn is_unrest(&self) -> bool {
-        matches!(self, SimEvent::ActorStep | SimEvent::Fault | SimEvent::Policy(PolicyEvent::Act))
+        matches!(
+            self,
+            SimEvent::ActorStep
+                | SimEvent::Fault
+                | SimEvent::Policy(PolicyEvent::Act | PolicyEvent::Resolve(_, ListStep::Edit))
+        )
     }
 }

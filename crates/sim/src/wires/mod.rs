@@ -5,8 +5,10 @@ mod answered_read;
 mod kind_wire;
 mod kind_wires;
 mod list_in_progress;
+mod listed_watch;
 mod live_read_wire;
 mod policy_watch;
+mod resolving_watches;
 mod rule_wire;
 mod sim_stage;
 mod status_write_wire;
@@ -18,6 +20,7 @@ pub(crate) use kind_wire::KindWire;
 pub(crate) use kind_wires::KindWires;
 pub(crate) use live_read_wire::{LiveReadWire, count_drift, receive_read};
 pub(crate) use policy_watch::PolicyWatch;
+pub(crate) use resolving_watches::ResolvedItems;
 pub(crate) use rule_wire::RuleWire;
 pub(crate) use sim_stage::SimStage;
 pub(crate) use status_write_wire::{

@@ -7,10 +7,11 @@ use readiness::saturating_millis;
 use rollcall_core::KindEvent;
 
 use super::kind_wires::KindWires;
+use super::resolving_watches::ResolvingWatches;
 use super::sim_stage::SimStage;
-use crate::scenario::{Dice, DiceStream, PolicyDef, Sabotage};
+use crate::scenario::{Dice, DiceStream, HistoryKind, PolicyDef, Sabotage};
 use crate::service::{PolicyFollower, PolicyPlan, REFUSED_FOR_LONG};
-use crate::timeline::PolicyEvent;
+use crate::timeline::{ListStep, PolicyEvent, ResolvedBy, SimTimeline};
 use crate::world::{SimWorld, StoredPolicy};
 
 /// The list or watch of policies.
@@ -31,6 +32,8 @@ pub(crate) struct PolicyWatch {
     sabotage: Option<Sabotage>,
     /// Policies change in this history.
     pub(crate) is_changing: bool,
+    /// What policies are resolved by, in a history in which that changes.
+    resolving: Option<ResolvingWatches>,
     follower: PolicyFollower,
     wire: PolicyWire,
     /// Position from which a broken watch can go on.
@@ -44,12 +47,14 @@ pub(crate) struct PolicyWatch {
 }
 
 impl PolicyWatch {
-    pub(crate) fn new(seed: u64, sabotage: Option<Sabotage>, is_changing: bool) -> PolicyWatch {
+    pub(crate) fn new(seed: u64, sabotage: Option<Sabotage>, kind: HistoryKind) -> PolicyWatch {
+        let resolves = kind == HistoryKind::ChangingResolution;
         PolicyWatch {
             dice: DiceStream::PolicyWire.dice(seed),
             forget_dice: DiceStream::Forgetting.dice(seed),
             sabotage,
-            is_changing,
+            is_changing: kind.changes_policies(),
+            resolving: resolves.then(|| ResolvingWatches::new(seed, sabotage)),
             follower: PolicyFollower::default(),
             wire: PolicyWire::Down,
             resume_from: None,
@@ -62,6 +67,7 @@ impl PolicyWatch {
     /// Forgets what the process knew.
     pub(crate) fn reset_for_restart(&mut self) {
         self.follower = PolicyFollower::default();
+        self.resolving.iter_mut().for_each(ResolvingWatches::reset_for_restart);
         self.wire = PolicyWire::Down;
         self.resume_from = None;
         self.plans.clear();
@@ -73,6 +79,27 @@ impl PolicyWatch {
     pub(crate) fn start_watch(&mut self, stage: &mut SimStage) {
         let after = self.dice.between(0, 100);
         stage.world.timeline.schedule_policy_event(after, PolicyEvent::List);
+        self.resolving.iter_mut().for_each(|watches| watches.start_watch(&mut stage.world.timeline));
+    }
+
+    /// Schedules the first edits of what policies are resolved by.
+    pub(crate) fn schedule_edits(&self, timeline: &mut SimTimeline) {
+        for of in
+            [ResolvedBy::Namespaces, ResolvedBy::Scripts].into_iter().filter(|_| self.resolving.is_some())
+        {
+            timeline.schedule_policy_event(2_000, PolicyEvent::Resolve(of, ListStep::Edit));
+        }
+    }
+
+    /// Notes what a plan rests on; `false` if that is no state of the server that it could rest on.
+    pub(crate) fn note_resolved(&mut self, plan: &PolicyPlan) -> bool {
+        let resolved = self.resolving.as_mut().zip(plan.resolved.as_ref());
+        resolved.is_none_or(|(watches, items)| watches.note_planned(items))
+    }
+
+    /// Returns a spec as it is judged by, by what the server has now.
+    pub(crate) fn resolve_now(&self, spec: &PolicyDef) -> PolicyDef {
+        self.resolving.as_ref().map_or_else(|| spec.clone(), |watches| watches.stored().resolve(spec))
     }
 
     /// Takes the next plan on its way to the loop, which judges by it from now on.
@@ -102,6 +129,15 @@ impl PolicyWatch {
             PolicyEvent::Redecide => self.replan(stage, wires),
             PolicyEvent::Follow(kind) => self.follow_planned_kind(stage, wires, kind),
             PolicyEvent::Forget => self.forget_left(stage),
+            PolicyEvent::Resolve(of, step) => self.run_resolving(stage, wires, (of, step)),
+        }
+    }
+
+    fn run_resolving(&mut self, stage: &mut SimStage, wires: &mut KindWires, step: (ResolvedBy, ListStep)) {
+        let (timeline, is_calm) = (&mut stage.world.timeline, stage.world.faults.have_stopped);
+        let mut watches = self.resolving.iter_mut();
+        if watches.any(|watches| watches.run_step(timeline, step, is_calm)) {
+            self.replan(stage, wires);
         }
     }
 
@@ -229,7 +265,13 @@ impl PolicyWatch {
 
     /// Decides which policies are in force, tells the kinds, and then the loop.
     fn replan(&mut self, stage: &mut SimStage, wires: &mut KindWires) {
-        let decided = self.follower.decide(stage.world.now(), &stage.world.scenario, self.sabotage);
+        let resolved = self.resolving.as_ref().map(ResolvingWatches::known);
+        // Before labels and scripts were listed there is no plan.
+        if resolved == Some(None) {
+            return;
+        }
+        let (now, scenario) = (stage.world.now(), &stage.world.scenario);
+        let decided = self.follower.decide(now, scenario, self.sabotage, resolved.flatten());
         let Some((before, accepted)) = decided else { return };
         for policy in accepted {
             let late = self.dice.between(5, 1_000);

@@ -1,0 +1,19 @@
+//! What changes in a history besides objects.
+
+/// What changes in a history besides objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HistoryKind {
+    /// Nothing.
+    Still,
+    /// Policies.
+    ChangingPolicies,
+    /// Policies, and the labels and scripts by which they are resolved.
+    ChangingResolution,
+}
+
+impl HistoryKind {
+    /// Returns `true` if policies change.
+    pub(crate) fn changes_policies(self) -> bool {
+        self != HistoryKind::Still
+    }
+}

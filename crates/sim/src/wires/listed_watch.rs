@@ -1,0 +1,190 @@
+//! A list and watch of what policies are resolved by, over a faulty wire: labels of namespaces, or scripts of rules.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use rollcall_core::StagedList;
+
+use crate::scenario::{Dice, DiceStream};
+use crate::timeline::{ListStep, PolicyEvent, ResolvedBy, SimTimeline};
+
+/// Items by name, as the server has them at one moment.
+pub(crate) type ListedItems<V> = BTreeMap<&'static str, V>;
+
+/// The list or watch.
+#[derive(Default)]
+enum ListedWire<V> {
+    #[default]
+    Down,
+    /// Items that are still to be delivered, and the position from which the watch goes on.
+    Listing(VecDeque<(&'static str, V)>, usize),
+    /// Position among the server's states.
+    Watching(usize),
+}
+
+/// The server's items with their history, and what one life of the process knows of them.
+pub(crate) struct ListedWatch<V> {
+    of: ResolvedBy,
+    /// Randomness of those who change items, and of the way of items to the service.
+    editor: Dice,
+    wire_dice: Dice,
+    /// All states of the server, the newest last, each with the item that was changed.
+    states: Vec<(&'static str, ListedItems<V>)>,
+    list: StagedList<&'static str, V>,
+    wire: ListedWire<V>,
+    /// Position from which a broken watch can go on; `None` where its history is forgotten.
+    resume_from: Option<usize>,
+    /// Each page counts as the whole list: a sabotage.
+    takes_half: bool,
+}
+
+impl<V: Copy + PartialEq> ListedWatch<V> {
+    pub(crate) fn new(
+        seed: u64,
+        (of, editor, wire): (ResolvedBy, DiceStream, DiceStream),
+        first: ListedItems<V>,
+        takes_half: bool,
+    ) -> ListedWatch<V> {
+        ListedWatch {
+            of,
+            editor: editor.dice(seed),
+            wire_dice: wire.dice(seed),
+            states: vec![("", first)],
+            list: StagedList::default(),
+            wire: ListedWire::Down,
+            resume_from: None,
+            takes_half,
+        }
+    }
+
+    /// Forgets what the process knew.
+    pub(crate) fn reset_for_restart(&mut self) {
+        (self.list, self.wire, self.resume_from) = (StagedList::default(), ListedWire::Down, None);
+    }
+
+    /// Returns the items that the process knows; `None` before they were listed.
+    pub(crate) fn known(&self) -> Option<&ListedItems<V>> {
+        self.list.items()
+    }
+
+    /// Returns the items that the server has.
+    pub(crate) fn stored(&self) -> &ListedItems<V> {
+        self.states
+            .last()
+            .map(|(_, items)| items)
+            .expect("invariant: the first state is there from the start")
+    }
+
+    /// Returns the position of the first state from `from` on that had these items.
+    pub(crate) fn find_state(&self, items: &ListedItems<V>, from: usize) -> Option<usize> {
+        (from..self.states.len()).find(|at| self.states[*at].1 == *items)
+    }
+
+    fn schedule(&self, timeline: &mut SimTimeline, after: i64, step: ListStep) {
+        timeline.schedule_policy_event(after, PolicyEvent::Resolve(self.of, step));
+    }
+
+    /// Starts the service's list.
+    pub(crate) fn start_watch(&mut self, timeline: &mut SimTimeline) {
+        let after = self.wire_dice.between(0, 100);
+        self.schedule(timeline, after, ListStep::List);
+    }
+
+    /// Changes an item; `draw` returns its new value.
+    pub(crate) fn edit_item(&mut self, timeline: &mut SimTimeline, draw: impl FnOnce(&mut Dice, V) -> V) {
+        let mut items = self.stored().clone();
+        let at = self.editor.below(items.len());
+        if let Some((name, value)) = items.iter_mut().nth(at) {
+            *value = draw(&mut self.editor, *value);
+            let name = *name;
+            timeline.log_event(format_args!("{:?}: {name} is changed", self.of));
+            self.states.push((name, items));
+        }
+        let lag = self.wire_dice.between(1, 400);
+        self.schedule(timeline, lag, ListStep::Deliver);
+        let pause = self.editor.between(500, 60_000);
+        self.schedule(timeline, pause, ListStep::Edit);
+    }
+
+    /// Runs a step of the wire; returns `true` if something else is known than before.
+    pub(crate) fn run_step(&mut self, timeline: &mut SimTimeline, step: ListStep, is_calm: bool) -> bool {
+        match step {
+            ListStep::Edit => {}
+            ListStep::List => self.begin_list(timeline),
+            ListStep::Page => return self.deliver_page(timeline, is_calm),
+            ListStep::Deliver => return self.deliver_changes(timeline, is_calm),
+        }
+        false
+    }
+
+    fn begin_list(&mut self, timeline: &mut SimTimeline) {
+        if !matches!(self.wire, ListedWire::Down) {
+            return;
+        }
+        if let Some(position) = self.resume_from {
+            self.wire = ListedWire::Watching(position);
+            return self.schedule(timeline, 0, ListStep::Deliver);
+        }
+        let left = self.stored().iter().map(|(name, value)| (*name, *value)).collect();
+        self.wire = ListedWire::Listing(left, self.states.len() - 1);
+        self.list.begin_list();
+        timeline.log_event(format_args!("{:?}: list", self.of));
+        let after = self.wire_dice.between(0, 50);
+        self.schedule(timeline, after, ListStep::Page);
+    }
+
+    fn deliver_page(&mut self, timeline: &mut SimTimeline, is_calm: bool) -> bool {
+        let is_broken = !is_calm && self.wire_dice.chance(12);
+        let ListedWire::Listing(left, position) = &mut self.wire else { return false };
+        if is_broken {
+            timeline.log_event(format_args!("{:?}: the list breaks off", self.of));
+            self.break_wire(timeline);
+            return false;
+        }
+        let Some((name, value)) = left.pop_front() else {
+            let position = *position;
+            (self.wire, self.resume_from) = (ListedWire::Watching(position), Some(position));
+            self.list.finish_list();
+            self.schedule(timeline, 0, ListStep::Deliver);
+            return true;
+        };
+        if self.takes_half {
+            self.list.finish_list();
+            let staged = self.list.items().cloned().unwrap_or_default();
+            self.list.begin_list();
+            for (name, value) in staged {
+                self.list.stage_item(name, value);
+            }
+        }
+        self.list.stage_item(name, value);
+        let is_slow = !is_calm && self.wire_dice.chance(15);
+        let after = self.wire_dice.between(0, if is_slow { 5_000 } else { 40 });
+        self.schedule(timeline, after, ListStep::Page);
+        self.takes_half
+    }
+
+    fn deliver_changes(&mut self, timeline: &mut SimTimeline, is_calm: bool) -> bool {
+        let ListedWire::Watching(position) = &mut self.wire else { return false };
+        let (from, to) = (*position + 1, self.states.len());
+        *position = to - 1;
+        self.resume_from = Some(to - 1);
+        for (name, items) in &self.states[from..to] {
+            if let Some(value) = items.get(name) {
+                self.list.apply_item(name, *value);
+            }
+        }
+        if !is_calm && self.wire_dice.chance(20) {
+            self.break_wire(timeline);
+        }
+        from < to
+    }
+
+    /// The list or watch breaks; half of the time the server does not know its position any more, and answers 410.
+    fn break_wire(&mut self, timeline: &mut SimTimeline) {
+        self.wire = ListedWire::Down;
+        if self.wire_dice.chance(50) {
+            self.resume_from = None;
+        }
+        let again = self.wire_dice.between(50, 8_000);
+        self.schedule(timeline, again, ListStep::List);
+    }
+}

@@ -114,7 +114,7 @@ fn check(scope: FailureScope, ready: Option<usize>, failures: &[RequestFailure])
         let (second, whole) = (cost.busiest_second(ONSET, false), cost.busiest_second(ONSET, true));
         let total = cost.requests.iter().filter(|request| !request.is_news).count();
         let (busiest, logged, whole_log) = (second.len(), cost.log.bytes(), cost.log.all_bytes());
-        println!("| {row} | {total} | {busiest} | {} | {logged} | {whole_log} |", whole.len());
+        println!("\n| {row} | {total} | {busiest} | {} | {logged} | {whole_log} |", whole.len());
         assert!(busiest <= MAX_REQUESTS, "{row}: {busiest} a second\n{:?}", count_by_target(&second));
         // Each cause is told more often in its first minutes.
         let allowed =

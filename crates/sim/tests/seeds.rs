@@ -31,7 +31,7 @@ const FIRST_SEED: u64 = 19_100;
 /// Seeds that found a fault of the product or of its judge: each is played every time, with the streams it was found with.
 const REMEMBERED_SEEDS: [u64; 0] = [];
 /// The same of histories in which policies change.
-const REMEMBERED_CHANGING_SEEDS: [u64; 0] = [];
+const REMEMBERED_CHANGING_SEEDS: [u64; 1] = [900_574];
 /// The same of histories in which labels of namespaces and scripts change, too.
 const REMEMBERED_RESOLUTION_SEEDS: [u64; 0] = [];
 /// Seeds that were found when concerns shared streams.

@@ -115,7 +115,7 @@ fn misstated(
     let is_judged = parent.deleted.is_none()
         && is_current(at, parent)
         && said.observed == parent.generation
-        && !at.plan_watch.awaits_list(policy)
+        && !awaits_list_below(at, parent.kind)
         && !awaits_child_list(at, policy, parent, models)
         && at.find_unjudged(policy, models).is_empty();
     let expected = naive_message(at, policy, parent, models).filter(|_| is_judged)?;
@@ -138,4 +138,10 @@ fn is_current(at: &JudgedMoment<'_>, parent: &ModelObject) -> bool {
     let place = SimObjectRef { kind: *kind, namespace: namespace.clone(), name: name.clone() };
     let stored = at.world.find_object(&place);
     stored.is_some_and(|stored| at.world.read_object(*kind, &stored).version == parent.version)
+}
+
+/// Returns `true` if a kind that policies of this kind or of one below rest on is to be listed: what is quoted of its objects
+/// may be by a rule that does not hold any more, for as long as the kind cannot be read.
+fn awaits_list_below(at: &JudgedMoment<'_>, kind: usize) -> bool {
+    at.policies.iter().any(|policy| policy.parent <= kind && at.plan_watch.awaits_list(policy))
 }

@@ -14,8 +14,8 @@ use super::pick::node_key;
 
 /// Maximum number of kinds listed concurrently.
 const MAX_CONCURRENT_LISTS: usize = 8;
-/// Longest time that the list of one kind may take: the others are shown without it. 10 s.
-const KIND_LIST_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest time that the reads of one kind may take: the others are shown without it. 10 s.
+const KIND_READ_TIMEOUT: Duration = Duration::from_secs(10);
 /// Kinds whose objects say nothing of the readiness of their owners, and are many.
 const IGNORED_KINDS: [(&str, &str); 5] = [
     ("", "Endpoints"),
@@ -67,23 +67,19 @@ impl OwnedObjects {
             let scope = namespace.filter(|_| api.namespaced).map(str::to_owned);
             async move {
                 let list = list_live_heads::<ChildObject>(&client, &api, scope.as_deref());
-                (at, timeout(KIND_LIST_TIMEOUT, list).await)
+                (at, answer_in_time("list", list).await)
             }
         });
         let lists: Vec<_> = lists.collect();
         let mut lists = stream::iter(lists).buffer_unordered(MAX_CONCURRENT_LISTS);
         while let Some((at, listed)) = lists.next().await {
             match listed {
-                Ok(Ok(objects)) => {
+                Ok(objects) => {
                     for object in objects {
                         owned.add_object(at, &object.meta, &wanted);
                     }
                 }
-                Ok(Err(error)) => owned.note_unread(at, refusal(&error)),
-                Err(_) => {
-                    let why = format!("no answer within {} s", KIND_LIST_TIMEOUT.as_secs());
-                    owned.note_unread(at, why);
-                }
+                Err(why) => owned.note_unread(at, why),
             }
         }
         let order = |of: &OwnedMeta| {
@@ -132,9 +128,17 @@ fn add_keys(node: &TreeNode, keys: &mut BTreeSet<[String; 4]>) {
     }
 }
 
-fn refusal(error: &LiveReadError) -> String {
-    match error.cause {
-        ApiFailureCause::Forbidden => "you may not list them".to_owned(),
-        _ => error.detail.clone(),
+/// Awaits a read of one kind, at most for [`KIND_READ_TIMEOUT`], and returns why it failed, with the right that it lacks.
+pub(super) async fn answer_in_time<T>(
+    verb: &str,
+    read: impl Future<Output = Result<T, LiveReadError>>,
+) -> Result<T, String> {
+    match timeout(KIND_READ_TIMEOUT, read).await {
+        Ok(Ok(found)) => Ok(found),
+        Ok(Err(error)) if error.cause == ApiFailureCause::Forbidden => {
+            Err(format!("you may not {verb} them"))
+        }
+        Ok(Err(error)) => Err(error.detail),
+        Err(_) => Err(format!("no answer within {} s", KIND_READ_TIMEOUT.as_secs())),
     }
 }

@@ -3,12 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use futures::future::try_join_all;
 use futures::{StreamExt, stream};
 use readiness::{RuleKind, Time};
 use rollcall_core::TreeNode;
 use watcher::{ApiKind, ParentObject, get_live, list_live};
 
-use super::owned_objects::{OwnedMeta, OwnedObjects};
+use super::owned_objects::{OwnedMeta, OwnedObjects, answer_in_time};
 use super::pick::node_key;
 use super::policy_cluster::{PolicyCluster, leaf_node};
 
@@ -41,7 +42,10 @@ pub(super) async fn add_uncounted(
     let found = std::mem::take(&mut search.found);
     let judged = judge_found(cluster, &owned, found, now).await;
     for tree in trees.iter_mut() {
-        fill_in(tree, &judged);
+        fill_in(tree, &judged.nodes);
+    }
+    for ((kind, _), why) in &judged.unread {
+        cluster.note_unread(format!("the contents of {}", owned.kinds[*kind]), why.clone());
     }
     for (why, kinds) in &owned.unread {
         let named = kinds.iter().take(MAX_NAMED_KINDS).cloned().collect::<Vec<_>>().join(", ");
@@ -124,28 +128,48 @@ fn uncounted_node(api: &ApiKind, of: &OwnedMeta) -> TreeNode {
     }
 }
 
+/// What the full reads of the objects that were found yielded.
+#[derive(Default)]
+struct JudgedObjects {
+    nodes: BTreeMap<NodeKey, TreeNode>,
+    /// Why objects could not be read, by the index of the kind and the namespace.
+    unread: BTreeMap<(usize, String), String>,
+}
+
 /// Reads what was found in full, one by one or by lists, and judges it.
 async fn judge_found(
     cluster: &PolicyCluster,
     owned: &OwnedObjects,
     found: Vec<&OwnedMeta>,
     now: Time,
-) -> BTreeMap<NodeKey, TreeNode> {
+) -> JudgedObjects {
     let mut by_kind: BTreeMap<(usize, &str), Vec<&OwnedMeta>> = BTreeMap::new();
     for of in found {
         by_kind.entry((of.kind, &of.meta.namespace)).or_default().push(of);
     }
     let reads = by_kind.into_iter().map(|((kind, namespace), found)| {
         let (client, api) = (cluster.client.clone(), owned.kinds[kind].clone());
-        async move { read_found(&client, &api, namespace, &found).await }
+        async move { (kind, namespace, read_found(&client, &api, namespace, &found).await, found) }
     });
     let reads: Vec<_> = reads.collect();
     let mut reads = stream::iter(reads).buffer_unordered(MAX_CONCURRENT_READS);
-    let mut judged = BTreeMap::new();
-    while let Some(objects) = reads.next().await {
-        for object in objects {
-            let node = TreeNode { role: UNCOUNTED_ROLE, ..leaf_node(&object, now) };
-            judged.insert(key_of(&node), node);
+    let mut judged = JudgedObjects::default();
+    while let Some((kind, namespace, read, found)) = reads.next().await {
+        match read {
+            Ok(objects) => {
+                for object in objects {
+                    let node = TreeNode { role: UNCOUNTED_ROLE, ..leaf_node(&object, now) };
+                    judged.nodes.insert(key_of(&node), node);
+                }
+            }
+            Err(why) => {
+                for of in found {
+                    let mut node = uncounted_node(&owned.kinds[kind], of);
+                    node.detail = format!("it could not be read: {why}");
+                    judged.nodes.insert(key_of(&node), node);
+                }
+                judged.unread.insert((kind, namespace.to_owned()), why);
+            }
         }
     }
     judged
@@ -156,29 +180,23 @@ async fn read_found(
     api: &ApiKind,
     namespace: &str,
     found: &[&OwnedMeta],
-) -> Vec<ParentObject> {
+) -> Result<Vec<ParentObject>, String> {
     let scope = Some(namespace).filter(|_| api.namespaced);
-    let typed = |object: ParentObject| object.with_type_meta(&api.api_version(), &api.kind);
     // Nothing but the metadata of a Secret is read.
     if api.group.is_empty() && api.kind == "Secret" {
-        return Vec::new();
+        return Ok(Vec::new());
     }
-    if found.len() >= LISTED_FROM {
+    let objects = if found.len() >= LISTED_FROM {
         let names: BTreeSet<&str> = found.iter().map(|of| &*of.meta.name).collect();
-        let all = list_live::<ParentObject>(client, api, scope, None).await.unwrap_or_default();
-        return all
-            .into_iter()
-            .filter(|object| names.contains(&*object.child.meta.name))
-            .map(typed)
-            .collect();
-    }
-    let mut objects = Vec::new();
-    for of in found {
-        objects.extend(
-            get_live::<ParentObject>(client, api, scope, &of.meta.name).await.ok().flatten().map(typed),
-        );
-    }
-    objects
+        let mut all = answer_in_time("list", list_live::<ParentObject>(client, api, scope, None)).await?;
+        all.retain(|object| names.contains(&*object.child.meta.name));
+        all
+    } else {
+        let reads = found.iter().map(|of| get_live::<ParentObject>(client, api, scope, &of.meta.name));
+        answer_in_time("get", try_join_all(reads)).await?.into_iter().flatten().collect()
+    };
+    let typed = |object: ParentObject| object.with_type_meta(&api.api_version(), &api.kind);
+    Ok(objects.into_iter().map(typed).collect())
 }
 
 /// Puts the verdicts into the nodes that were added, and the worst first.

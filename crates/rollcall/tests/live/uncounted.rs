@@ -1,6 +1,6 @@
 //! What an object owns that no policy counts.
 
-use sandbox::{FaultAction, InjectedFault};
+use sandbox::{FaultAction, InjectedFault, RequestVerb};
 use serde_json::{Value, json};
 
 use super::cluster::{LiveCluster, crd, custom, done, owned};
@@ -186,5 +186,46 @@ async fn kinds_that_cannot_be_listed_are_named_in_one_line_and_the_rest_is_shown
     assert_eq!(said.len(), 1, "{err}");
     for part in ["ConfigMap", "Secret", "you may not list them"] {
         assert!(said[0].contains(part), "{err}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_may_be_listed_and_not_read_is_shown_and_the_right_to_ask_for_is_named() {
+    let cluster = certificates("uncounted-get").await;
+    let certificate = cluster.create(&saying("Certificate", "shop", "Ready"));
+    let request = cluster.below(&certificate, saying("CertificateRequest", "shop-1", "Ready"));
+    cluster.below(&request, errored_order());
+    let refused = InjectedFault::new(FaultAction::Forbid).on_kind("example.com", "orders");
+    cluster.server.faults().add(refused.on_verb(RequestVerb::Get));
+    let (code, out, err) = without_policy(&cluster, &["tree", "certificate/shop", "-o", "json"]).await;
+    assert_eq!(code, Some(0), "{out}{err}");
+    let trees: Value = serde_json::from_str(&out).unwrap();
+    let order = &trees[0]["children"][0]["children"][0];
+    assert_eq!((&order["kind"], &order["verdict"]), (&json!("Order"), &json!("Unknown")), "{out}");
+    assert!(order["detail"].to_string().contains("you may not get them"), "{out}");
+    let said: Vec<&str> = err.lines().filter(|line| line.contains("not read")).collect();
+    assert_eq!(said.len(), 1, "{err}");
+    assert!(said[0].contains("Order.example.com") && said[0].contains("you may not get them"), "{err}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_sixty_kinds_those_that_hang_are_named_and_the_rest_is_shown() {
+    let cluster = certificates("uncounted-hang").await;
+    for kind in 0..60 {
+        cluster.create(&crd(&format!("Part{kind:02}")));
+    }
+    let certificate = cluster.create(&saying("Certificate", "shop", "Ready"));
+    let request = cluster.below(&certificate, saying("CertificateRequest", "shop-1", "Ready"));
+    cluster.below(&request, errored_order());
+    for (verb, plural) in [(RequestVerb::List, "part07s"), (RequestVerb::Get, "orders")] {
+        let hangs = InjectedFault::new(FaultAction::Stall).on_kind("example.com", plural);
+        cluster.server.faults().add(hangs.on_verb(verb));
+    }
+    let (code, out, err) = without_policy(&cluster, &["tree", "certificate/shop"]).await;
+    assert_eq!((code, out.lines().count()), (Some(0), 4), "{out}{err}");
+    assert!(out.contains("CertificateRequest default/shop-1 (not counted)   Ready"), "{out}");
+    for kind in ["Part07", "Order"] {
+        let named = |line: &&str| line.contains(kind) && line.contains("no answer within 10 s");
+        assert_eq!(err.lines().filter(named).count(), 1, "{kind}: {err}");
     }
 }

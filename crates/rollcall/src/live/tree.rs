@@ -64,7 +64,7 @@ pub(crate) async fn print_tree(cluster: &ClusterArgs, args: &TreeArgs) -> anyhow
     let mut trees = std::mem::take(&mut survey.trees);
     if !targets.is_empty() {
         trees = pick_targets(trees, &targets);
-        add_uncounted(&mut cluster, &mut trees, now).await?;
+        add_uncounted(&mut cluster, &mut trees, now).await;
     }
     cluster.report_unread();
     let moments = survey.node_times();

@@ -30,8 +30,14 @@ pub(super) async fn add_uncounted(
     cluster: &mut PolicyCluster,
     trees: &mut [TreeNode],
     now: Time,
-) -> anyhow::Result<Vec<ApiKind>> {
-    let owned = OwnedObjects::read(&cluster.client, cluster.namespace(), trees).await?;
+) -> Vec<ApiKind> {
+    let owned = match OwnedObjects::read(&cluster.client, cluster.namespace(), trees).await {
+        Ok(owned) => owned,
+        Err(error) => {
+            cluster.note_unread("what no policy counts".to_owned(), format!("{error:#}"));
+            return Vec::new();
+        }
+    };
     let mut search = UncountedSearch { owned: &owned, known: BTreeSet::new(), found: Vec::new() };
     for tree in trees.iter() {
         search.note_known(tree);
@@ -53,7 +59,7 @@ pub(super) async fn add_uncounted(
         let more = if more > 0 { format!(" and {more} more kinds") } else { String::new() };
         cluster.note_unread(format!("what is owned of {named}{more}"), why.clone());
     }
-    Ok(owned.kinds)
+    owned.kinds
 }
 
 type NodeKey = [String; 4];

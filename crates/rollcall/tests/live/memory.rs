@@ -3,6 +3,7 @@
 //! `cargo run --profile dist -p bench -- edits` measures the same at full size.
 
 use std::fs;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
@@ -77,6 +78,31 @@ impl Drop for PeakSampler {
     }
 }
 
+/// The environment that the image sets.
+fn image_environment() -> Vec<(&'static str, &'static str)> {
+    let lines = include_str!("../../../../deploy/Dockerfile").lines();
+    let set = lines.filter_map(|line| line.strip_prefix("ENV ")).flat_map(str::split_whitespace);
+    set.map(|variable| variable.split_once('=').unwrap()).collect()
+}
+
+/// Memory of a process in kB that it holds in huge pages.
+fn huge_page_memory(process: u32) -> u64 {
+    let maps = fs::read_to_string(format!("/proc/{process}/smaps_rollup")).unwrap();
+    let line = maps.lines().find_map(|line| line.strip_prefix("AnonHugePages:")).unwrap();
+    line.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn the_allocator_of_the_image_gives_memory_back_at_once_and_takes_no_huge_pages() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rollcall"));
+    command.arg("--version").envs(image_environment()).env("MIMALLOC_VERBOSE", "1");
+    let output = command.output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stderr);
+    for option in ["'purge_delay': 0 ", "'allow_thp': 0 "] {
+        assert!(printed.contains(option), "{option}: {printed}");
+    }
+}
+
 /// Parents that are told True.
 fn count_ready(cluster: &LiveCluster) -> usize {
     let store = cluster.server.lock_store();
@@ -109,7 +135,7 @@ async fn memory_that_a_start_and_edits_of_a_rule_take_comes_back() {
             cluster.create(&owned(&parent, pod(&format!("db-{number}-{child}"), None)));
         }
     }
-    let service = RunningService::start(&cluster, &[], &[]);
+    let service = RunningService::start(&cluster, &[], &image_environment());
     let memory = PeakSampler::begin(service.process());
     let parents = usize::try_from(PARENTS).unwrap();
     until("all parents are told True", || count_ready(&cluster) == parents);
@@ -124,5 +150,6 @@ async fn memory_that_a_start_and_edits_of_a_rule_take_comes_back() {
     println!("rest {rest} kB, peak {} kB, then {} kB", memory.peak(), anonymous_memory(service.process()));
     let (highest, lasting) = (rest * 15 / 10 + ALLOCATOR_SLACK, rest * 11 / 10 + ALLOCATOR_SLACK);
     assert!(memory.peak() <= highest, "{} kB at its peak, {rest} at rest", memory.peak());
+    assert_eq!(huge_page_memory(service.process()), 0);
     until("it is given back", || anonymous_memory(service.process()) <= lasting);
 }

@@ -1,7 +1,10 @@
 //! The kinds that a cluster serves.
 
+use std::collections::BTreeSet;
+
 use anyhow::Context;
-use kube::discovery::{ApiGroup, Discovery, Scope, verbs};
+use kube::core::discovery::ApiResource;
+use kube::discovery::{ApiCapabilities, Discovery, Scope, verbs};
 use watcher::ApiKind;
 
 /// Kinds without an owner, a finalizer or a status worth reading, and too many objects.
@@ -18,11 +21,26 @@ pub(super) async fn discover_apis(client: &kube::Client) -> anyhow::Result<Disco
     }
 }
 
-/// Returns every kind that can be listed, in the version that the server recommends.
+/// Returns every kind that is served: in the version that its group prefers, else in the most stable one that has it.
+pub(super) fn served_kinds(discovery: &Discovery) -> Vec<(ApiResource, ApiCapabilities)> {
+    let mut served = Vec::new();
+    for group in discovery.groups() {
+        let mut kinds = group.recommended_resources();
+        let preferred: BTreeSet<String> = kinds.iter().map(|(resource, _)| resource.kind.clone()).collect();
+        let mut others = group.resources_by_stability();
+        others.retain(|(resource, _)| !preferred.contains(&resource.kind));
+        others.sort_by(|(a, _), (b, _)| a.kind.cmp(&b.kind));
+        kinds.append(&mut others);
+        served.append(&mut kinds);
+    }
+    served
+}
+
+/// Returns every kind that can be listed.
 pub(super) async fn listable_kinds(client: &kube::Client) -> anyhow::Result<Vec<ApiKind>> {
     let discovery = discover_apis(client).await?;
     let mut kinds = Vec::new();
-    for (resource, capabilities) in discovery.groups().flat_map(ApiGroup::recommended_resources) {
+    for (resource, capabilities) in served_kinds(&discovery) {
         if capabilities.supports_operation(verbs::LIST) && !UNINTERESTING_KINDS.contains(&&*resource.kind) {
             kinds.push(ApiKind {
                 group: resource.group,

@@ -6,7 +6,7 @@ use anyhow::bail;
 use kube::discovery::Scope;
 use rollcall_core::TreeNode;
 
-use super::discover::discover_apis;
+use super::discover::{discover_apis, served_kinds};
 
 /// A kind as API discovery returned it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,12 +71,10 @@ pub(super) async fn find_targets(
     }
     let discovery = discover_apis(client).await?;
     let mut known = Vec::new();
-    for group in discovery.groups() {
-        for (resource, capabilities) in group.recommended_resources() {
-            let kind = KindName { group: resource.group.clone(), kind: resource.kind.clone() };
-            let namespaced = capabilities.scope == Scope::Namespaced;
-            known.push(DiscoveredKind { plural: resource.plural.clone(), kind, namespaced });
-        }
+    for (resource, capabilities) in served_kinds(&discovery) {
+        let kind = KindName { group: resource.group, kind: resource.kind };
+        let namespaced = capabilities.scope == Scope::Namespaced;
+        known.push(DiscoveredKind { plural: resource.plural, kind, namespaced });
     }
     let target = |(word, name): (String, Option<String>)| {
         let DiscoveredKind { kind, namespaced, .. } = choose_kind(&word, &known)?.clone();

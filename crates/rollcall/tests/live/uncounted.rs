@@ -229,3 +229,20 @@ async fn of_sixty_kinds_those_that_hang_are_named_and_the_rest_is_shown() {
         assert_eq!(err.lines().filter(named).count(), 1, "{kind}: {err}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kind_that_its_group_serves_in_an_older_version_alone_is_found_and_may_be_named() {
+    let cluster = certificates("uncounted-versions").await;
+    let mut definition = crd("Challenge");
+    definition["spec"]["versions"][0]["name"] = json!("v1alpha1");
+    cluster.create(&definition);
+    let certificate = cluster.create(&saying("Certificate", "shop", "Ready"));
+    let mut challenge = saying("Challenge", "shop-1", "Ready");
+    challenge["apiVersion"] = json!("example.com/v1alpha1");
+    cluster.below(&certificate, challenge);
+    let (code, out, err) = without_policy(&cluster, &["tree", "certificate/shop"]).await;
+    assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
+    assert!(out.contains("└─ Challenge default/shop-1 (not counted)"), "{out}");
+    let (code, out, err) = without_policy(&cluster, &["tree", "challenge/shop-1"]).await;
+    assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
+}

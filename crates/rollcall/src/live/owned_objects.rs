@@ -3,14 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use futures::{StreamExt, stream};
+use futures::stream::{self, BoxStream};
+use futures::{StreamExt, TryStreamExt};
+use readiness::RuleKind;
 use rollcall_core::TreeNode;
 use tokio::time::timeout;
 use watcher::wire::{ChildObject, WireMeta};
-use watcher::{ApiFailureCause, ApiKind, LiveReadError, list_live_heads};
+use watcher::{ApiFailureCause, ApiKind, LivePage, LiveReadError, stream_live_head_pages};
 
 use super::discover::listable_kinds;
 use super::pick::node_key;
+use super::survey::hash_key;
 
 /// Maximum number of kinds listed concurrently.
 const MAX_CONCURRENT_LISTS: usize = 8;
@@ -30,17 +33,46 @@ const IGNORED_KINDS: [(&str, &str); 5] = [
 pub(super) struct OwnedMeta {
     /// Index into [`OwnedObjects::kinds`].
     pub(super) kind: usize,
-    pub(super) meta: WireMeta,
+    pub(super) namespace: Box<str>,
+    pub(super) name: Box<str>,
+    pub(super) uid: Box<str>,
+}
+
+/// The objects of trees, by hashes of their names: there may be a hundred thousand.
+#[derive(Debug, Default)]
+struct TreeKeys {
+    all: BTreeSet<u64>,
+    /// Those below which is searched.
+    searched: BTreeSet<u64>,
+}
+
+impl TreeKeys {
+    fn add_tree(&mut self, node: &TreeNode, is_root: bool) {
+        let key = hash_key(node_key(node));
+        self.all.insert(key);
+        if is_root || !is_workload(node) {
+            self.searched.insert(key);
+        }
+        for child in &node.children {
+            self.add_tree(child, false);
+        }
+    }
+}
+
+/// What workloads and Pods own is the matter of their controllers.
+pub(super) fn is_workload(node: &TreeNode) -> bool {
+    let kind = RuleKind::from_group_kind(&node.group, &node.kind);
+    kind.owns_pods() || matches!(kind, RuleKind::CronJob | RuleKind::Pod)
 }
 
 /// Everything that is owned.
 #[derive(Debug, Default)]
 pub(super) struct OwnedObjects {
     pub(super) kinds: Vec<ApiKind>,
-    /// By the uid of the owner, in the order of kinds and names.
+    /// By the uid of the owner, in the order of kinds and names; without what stands in the trees already.
     by_owner: BTreeMap<Box<str>, Vec<OwnedMeta>>,
-    /// Uids of the objects that were asked for.
-    uids: BTreeMap<[String; 4], Box<str>>,
+    /// Uids of the objects of the trees below which is searched, by hashes of their names.
+    uids: BTreeMap<u64, Box<str>>,
     /// Kinds that could not be listed, by the reason.
     pub(super) unread: BTreeMap<String, Vec<String>>,
 }
@@ -57,74 +89,93 @@ impl OwnedObjects {
         // What a namespaced object owns is in its namespace.
         kinds.retain(|kind| kind.namespaced || namespace.is_none());
         kinds.retain(|kind| !IGNORED_KINDS.contains(&(&*kind.group, &*kind.kind)));
-        let mut wanted = BTreeSet::new();
+        let mut keys = TreeKeys::default();
         for tree in trees {
-            add_keys(tree, &mut wanted);
+            keys.add_tree(tree, true);
         }
-        let mut owned = OwnedObjects { kinds, ..OwnedObjects::default() };
-        let lists = (0..owned.kinds.len()).map(|at| {
-            let (client, api) = (client.clone(), owned.kinds[at].clone());
-            let scope = namespace.filter(|_| api.namespaced).map(str::to_owned);
-            async move {
-                let list = list_live_heads::<ChildObject>(&client, &api, scope.as_deref());
-                (at, answer_in_time("list", list).await)
-            }
+        let lists = kinds.iter().enumerate().map(|(at, api)| {
+            let scope = namespace.filter(|_| api.namespaced);
+            let pages = stream_live_head_pages::<ChildObject>(client, api, scope).boxed();
+            list_owned(at, api.clone(), pages, &keys)
         });
         let lists: Vec<_> = lists.collect();
+        let mut owned = OwnedObjects::default();
         let mut lists = stream::iter(lists).buffer_unordered(MAX_CONCURRENT_LISTS);
         while let Some((at, listed)) = lists.next().await {
             match listed {
-                Ok(objects) => {
-                    for object in objects {
-                        owned.add_object(at, &object.meta, &wanted);
+                Ok(list) => {
+                    owned.uids.extend(list.uids);
+                    for (owner, of) in list.owned {
+                        owned.by_owner.entry(owner).or_default().push(of);
                     }
                 }
-                Err(why) => owned.note_unread(at, why),
+                Err(why) => owned.unread.entry(why).or_default().push(kinds[at].to_string()),
             }
         }
-        let order = |of: &OwnedMeta| {
-            let OwnedMeta { kind, meta } = of;
-            (owned.kinds[*kind].kind.clone(), meta.name.clone(), meta.uid.clone())
-        };
+        let order = |of: &OwnedMeta| (kinds[of.kind].kind.clone(), of.name.clone(), of.uid.clone());
         for of in owned.by_owner.values_mut() {
             of.sort_by_cached_key(order);
         }
+        owned.kinds = kinds;
         Ok(owned)
-    }
-
-    fn add_object(&mut self, kind: usize, meta: &WireMeta, wanted: &BTreeSet<[String; 4]>) {
-        let api = &self.kinds[kind];
-        let key = [&*api.group, &*api.kind, &*meta.namespace, &*meta.name].map(str::to_owned);
-        if wanted.contains(&key) {
-            self.uids.insert(key, meta.uid.clone());
-        }
-        for owner in &meta.owners {
-            self.by_owner.entry(owner.uid.clone()).or_default().push(OwnedMeta { kind, meta: meta.clone() });
-        }
-    }
-
-    fn note_unread(&mut self, kind: usize, why: String) {
-        self.unread.entry(why).or_default().push(self.kinds[kind].to_string());
     }
 
     /// Uid of the object of a node of the trees that were read for.
     pub(super) fn node_uid(&self, node: &TreeNode) -> Option<&str> {
-        let (group, kind, namespace, name) = node_key(node);
-        self.uids.get(&[group, kind, namespace, name].map(str::to_owned)).map(AsRef::as_ref)
+        self.uids.get(&hash_key(node_key(node))).map(AsRef::as_ref)
     }
 
     /// Objects that name this one as their owner, and may: a namespaced one owns nothing outside of its namespace.
     pub(super) fn owned_by(&self, uid: &str, namespace: &str) -> Vec<&OwnedMeta> {
         let owned = self.by_owner.get(uid).into_iter().flatten();
-        owned.filter(|of| namespace.is_empty() || *of.meta.namespace == *namespace).collect()
+        owned.filter(|of| namespace.is_empty() || *of.namespace == *namespace).collect()
     }
 }
 
-fn add_keys(node: &TreeNode, keys: &mut BTreeSet<[String; 4]>) {
-    let (group, kind, namespace, name) = node_key(node);
-    keys.insert([group, kind, namespace, name].map(str::to_owned));
-    for child in &node.children {
-        add_keys(child, keys);
+/// What one kind contributes.
+#[derive(Default)]
+struct OwnedOfKind {
+    uids: Vec<(u64, Box<str>)>,
+    /// By the uid of the owner.
+    owned: Vec<(Box<str>, OwnedMeta)>,
+}
+
+/// Lists a kind page by page, of which only what is owned is kept.
+async fn list_owned(
+    at: usize,
+    api: ApiKind,
+    mut pages: BoxStream<'static, Result<LivePage<ChildObject>, LiveReadError>>,
+    keys: &TreeKeys,
+) -> (usize, Result<OwnedOfKind, String>) {
+    let mut list = OwnedOfKind::default();
+    loop {
+        // Each page has its time: a large kind may have many.
+        match answer_in_time("list", pages.try_next()).await {
+            Ok(None) => return (at, Ok(list)),
+            Ok(Some(LivePage::Restart)) => list = OwnedOfKind::default(),
+            Ok(Some(LivePage::Objects(objects))) => {
+                for object in objects {
+                    list.add_object(at, &api, &object.meta, keys);
+                }
+            }
+            Err(why) => return (at, Err(why)),
+        }
+    }
+}
+
+impl OwnedOfKind {
+    fn add_object(&mut self, kind: usize, api: &ApiKind, meta: &WireMeta, keys: &TreeKeys) {
+        let key = hash_key((&api.group, &api.kind, &meta.namespace, &meta.name));
+        if keys.searched.contains(&key) {
+            self.uids.push((key, meta.uid.clone()));
+        }
+        if keys.all.contains(&key) {
+            return;
+        }
+        for owner in &meta.owners {
+            let (namespace, name, uid) = (meta.namespace.clone(), meta.name.clone(), meta.uid.clone());
+            self.owned.push((owner.uid.clone(), OwnedMeta { kind, namespace, name, uid }));
+        }
     }
 }
 

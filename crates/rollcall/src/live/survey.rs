@@ -138,7 +138,7 @@ fn kind_pages(
     stream_live_pages::<ChildObject>(client, api, namespace.as_deref()).map_ok(lean).boxed()
 }
 
-fn hash_key(key: TreeNodeKey<'_>) -> u64 {
+pub(super) fn hash_key(key: TreeNodeKey<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
     key.hash(&mut hasher);
     hasher.finish()

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::try_join_all;
 use futures::{StreamExt, stream};
-use readiness::{RuleKind, Time};
+use readiness::Time;
 use rollcall_core::TreeNode;
 use watcher::{ApiKind, ParentObject, get_live, list_live};
 
-use super::owned_objects::{OwnedMeta, OwnedObjects, answer_in_time};
+use super::owned_objects::{OwnedMeta, OwnedObjects, answer_in_time, is_workload};
 use super::pick::node_key;
 use super::policy_cluster::{PolicyCluster, leaf_node};
 
@@ -39,9 +39,6 @@ pub(super) async fn add_uncounted(
         }
     };
     let mut search = UncountedSearch { owned: &owned, known: BTreeSet::new(), found: Vec::new() };
-    for tree in trees.iter() {
-        search.note_known(tree);
-    }
     for tree in trees.iter_mut() {
         search.search_below(tree, true);
     }
@@ -71,19 +68,12 @@ fn key_of(node: &TreeNode) -> NodeKey {
 
 struct UncountedSearch<'o> {
     owned: &'o OwnedObjects,
-    /// Objects that stand in the trees.
+    /// Objects that were found.
     known: BTreeSet<NodeKey>,
     found: Vec<&'o OwnedMeta>,
 }
 
 impl UncountedSearch<'_> {
-    fn note_known(&mut self, node: &TreeNode) {
-        self.known.insert(key_of(node));
-        for child in &node.children {
-            self.note_known(child);
-        }
-    }
-
     fn search_below(&mut self, node: &mut TreeNode, is_root: bool) {
         for child in &mut node.children {
             self.search_below(child, false);
@@ -107,17 +97,11 @@ impl UncountedSearch<'_> {
             }
             self.found.push(of);
             if !is_workload(&child) {
-                self.add_owned(&mut child, &of.meta.uid, depth + 1);
+                self.add_owned(&mut child, &of.uid, depth + 1);
             }
             node.children.push(child);
         }
     }
-}
-
-/// What a workload owns is its controller's matter.
-fn is_workload(node: &TreeNode) -> bool {
-    let kind = RuleKind::from_group_kind(&node.group, &node.kind);
-    kind.owns_pods() || matches!(kind, RuleKind::CronJob)
 }
 
 /// A node of which nothing but its metadata is known.
@@ -125,8 +109,8 @@ fn uncounted_node(api: &ApiKind, of: &OwnedMeta) -> TreeNode {
     TreeNode {
         group: api.group.clone(),
         kind: api.kind.clone(),
-        namespace: of.meta.namespace.to_string(),
-        name: of.meta.name.to_string(),
+        namespace: of.namespace.to_string(),
+        name: of.name.to_string(),
         verdict: "Unknown",
         detail: "it could not be read".to_owned(),
         role: UNCOUNTED_ROLE,
@@ -151,7 +135,7 @@ async fn judge_found(
 ) -> JudgedObjects {
     let mut by_kind: BTreeMap<(usize, &str), Vec<&OwnedMeta>> = BTreeMap::new();
     for of in found {
-        by_kind.entry((of.kind, &of.meta.namespace)).or_default().push(of);
+        by_kind.entry((of.kind, &of.namespace)).or_default().push(of);
     }
     let reads = by_kind.into_iter().map(|((kind, namespace), found)| {
         let (client, api) = (cluster.client.clone(), owned.kinds[kind].clone());
@@ -193,12 +177,12 @@ async fn read_found(
         return Ok(Vec::new());
     }
     let objects = if found.len() >= LISTED_FROM {
-        let names: BTreeSet<&str> = found.iter().map(|of| &*of.meta.name).collect();
+        let names: BTreeSet<&str> = found.iter().map(|of| &*of.name).collect();
         let mut all = answer_in_time("list", list_live::<ParentObject>(client, api, scope, None)).await?;
         all.retain(|object| names.contains(&*object.child.meta.name));
         all
     } else {
-        let reads = found.iter().map(|of| get_live::<ParentObject>(client, api, scope, &of.meta.name));
+        let reads = found.iter().map(|of| get_live::<ParentObject>(client, api, scope, &of.name));
         answer_in_time("get", try_join_all(reads)).await?.into_iter().flatten().collect()
     };
     let typed = |object: ParentObject| object.with_type_meta(&api.api_version(), &api.kind);

@@ -151,12 +151,23 @@ pub fn stream_live_pages<K: WireObject>(
     kind: &ApiKind,
     namespace: Option<&str>,
 ) -> impl Stream<Item = Result<LivePage<K>, LiveReadError>> + Send + 'static {
-    let walk = LiveListWalk {
-        client: client.clone(),
-        listing: LiveListing::new(kind, namespace, None, ACCEPT_JSON),
-        next: None,
-        limit: Some(LIST_PAGE_SIZE),
-    };
+    stream_pages(client, LiveListing::new(kind, namespace, None, ACCEPT_JSON))
+}
+
+/// The same with metadata alone: the server sends nothing else.
+pub fn stream_live_head_pages<K: WireObject>(
+    client: &kube::Client,
+    kind: &ApiKind,
+    namespace: Option<&str>,
+) -> impl Stream<Item = Result<LivePage<K>, LiveReadError>> + Send + 'static {
+    stream_pages(client, LiveListing::new(kind, namespace, None, ACCEPT_METADATA_LIST))
+}
+
+fn stream_pages<K: WireObject>(
+    client: &kube::Client,
+    listing: LiveListing,
+) -> impl Stream<Item = Result<LivePage<K>, LiveReadError>> + Send + 'static {
+    let walk = LiveListWalk { client: client.clone(), listing, next: None, limit: Some(LIST_PAGE_SIZE) };
     stream::try_unfold(Some(walk), |walk| async move {
         let Some(mut walk) = walk else { return Ok(None) };
         let (page, goes_on) = walk.next_page().await?;

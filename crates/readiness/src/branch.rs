@@ -60,6 +60,9 @@ impl fmt::Display for Branch<'_> {
             Branch::StateField(StateField { path, value: word }) if path.is_empty() => {
                 write!(f, "status is {word:?}")
             }
+            Branch::StateField(StateField { path, value: word }) if word.is_empty() => {
+                write!(f, "status.{path} says nothing")
+            }
             Branch::StateField(StateField { path, value: word }) => write!(f, "status.{path} is {word:?}"),
             Branch::Text(path, text) => write!(f, "{path} is {text:?}"),
             Branch::Counts(have, n, want, m) => write!(f, "{have} is {n}, {want} is {m}"),

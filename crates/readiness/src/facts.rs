@@ -78,6 +78,11 @@ pub struct SpecFacts {
     pub paused: Option<bool>,
     /// `suspend`, `suspended`
     pub suspended: Option<bool>,
+    /// The object is switched off in other words: `disabled`, `hibernated`, `stopped`, `enabled: false`, …
+    pub off: bool,
+    /// By Crossplane's convention the object stands for one elsewhere, which `Ready` is about: `forProvider`,
+    /// `compositionRef`, `crossplane`.
+    pub external: bool,
     /// `unschedulable`
     pub unschedulable: Option<bool>,
     /// `updateStrategy.type` is `OnDelete`.
@@ -109,7 +114,7 @@ pub struct StatusFacts {
     pub observed: Option<i64>,
     /// `conditions`, the conditions of objects one level down, and booleans at the top or one level down.
     pub conditions: Vec<ConditionFacts>,
-    /// Texts in fields that describe a state by their name.
+    /// Texts in fields that describe a state by their name; without a text it is a part that says nothing of itself.
     pub state_fields: Vec<StateField>,
     /// Numbers at the top level by name, except those that have a field of their own.
     pub counts: Vec<CountField>,
@@ -179,6 +184,8 @@ pub struct ConditionFacts {
     pub status: TruthValue,
     /// `severity` is `Info`: by the API's convention the condition does not affect readiness.
     pub info: bool,
+    /// The name begins with the kind of the object and so is about the whole: `ConnectorReady` of a Connector.
+    pub names_kind: bool,
     /// `reason`
     pub reason: Box<str>,
     /// `message`, truncated.
@@ -206,7 +213,7 @@ pub enum ConditionLocation {
 pub struct StateField {
     /// Path below `status`, such as `phase` or `health.status`; empty if `status` itself is the text.
     pub path: WellKnownName,
-    /// Value of the field, truncated.
+    /// Value of the field, truncated; empty for a part that says nothing of itself where others speak.
     pub value: Box<str>,
 }
 

@@ -176,7 +176,7 @@ fn objects_that_others_published_are_rarely_falsely_ready() {
     println!("looked at: {score:?}");
     assert!(score.cases > 900, "the library was read");
     // First answers, before any change: 75 % agreed, 5.8 % of those that are not healthy were falsely ready.
-    assert!(score.holds(80, 80, 21), "{score:?}");
+    assert!(score.holds(83, 83, 15), "{score:?}");
 
     let Some(root) = library("ROLLCALL_ARGO_LIBRARY_NEWER") else { return };
     let known: BTreeSet<_> = older.iter().map(|case| &case.path).collect();
@@ -190,7 +190,7 @@ fn objects_that_others_published_are_rarely_falsely_ready() {
     }
     assert!(score.cases > 200, "the newer library was read");
     // First answers: 82 %, 7.3 %.
-    assert!(score.holds(85, 69, 45), "{score:?}");
+    assert!(score.holds(86, 67, 25), "{score:?}");
     let score = LibraryScore::count(newer.iter().filter(|case| is_set_aside(case)));
     println!("newer, set aside: {score:?}");
     assert!(score.cases > 100, "the set-aside groups are there");

@@ -1,8 +1,10 @@
 //! Signals of numbers: how many of its parts an object has, and how many it wants.
 
+use super::field_names::{is_count_field, is_part_path};
 use super::lexicon::WordSense;
 use super::signal::{SignalBasis, SignalForce, SignalSource, StatusSignal};
-use crate::facts::Facts;
+use super::tokens::with_words;
+use crate::facts::{CountField, Facts, StateField};
 
 /// Returns the signal of ready and wanted counts, if the status has both.
 pub(super) fn counts_signal(facts: &Facts) -> Option<StatusSignal<'_>> {
@@ -13,6 +15,8 @@ pub(super) fn counts_signal(facts: &Facts) -> Option<StatusSignal<'_>> {
         StatusSignal { sense, force, basis: SignalBasis::Stated, source }
     };
     let (field, have) = match (status.ready, status.available) {
+        // The worse of the two.
+        (Some(ready), Some(available)) if available < ready => ("status.availableReplicas", available),
         (Some(ready), _) => ("status.readyReplicas", ready),
         (None, Some(available)) => ("status.availableReplicas", available),
         (None, None) => return named_counts_signal(facts),
@@ -42,22 +46,72 @@ fn weigh_counts(have: i64, want: i64) -> (WordSense, SignalForce) {
     if have < want { (WordSense::Busy, SignalForce::Core) } else { (WordSense::Good, SignalForce::Part) }
 }
 
-/// `readyNodes` against `nodes`, `desiredNodes`, `totalNodes`, … in status or spec.
+/// `readyNodes` against `nodes`, `desiredNodes`, `totalNodes`, … in status or spec; the first that lags, or else the first.
 fn named_counts_signal(facts: &Facts) -> Option<StatusSignal<'_>> {
-    let status = &facts.status.counts;
-    status.iter().find_map(|have| {
-        let noun =
-            ["ready", "available", "healthy", "running"].iter().find_map(|p| have.name.strip_prefix(p))?;
-        let wanted = |name: &str| {
-            let rest = ["desired", "total", "expected", "matched"]
-                .iter()
-                .find_map(|p| name.strip_prefix(p))
-                .unwrap_or(name);
-            name != &*have.name && rest.eq_ignore_ascii_case(noun)
-        };
-        let want = facts.spec.counts.iter().chain(status).find(|count| wanted(&count.name))?;
+    let mut found = None;
+    for signal in named_counts(facts) {
+        if signal.sense != WordSense::Good {
+            return Some(signal);
+        }
+        found = found.or(Some(signal));
+    }
+    found
+}
+
+fn named_counts(facts: &Facts) -> impl Iterator<Item = StatusSignal<'_>> {
+    count_pairs(&facts.status.counts, &facts.spec.counts).map(|(have, want)| {
         let (sense, force) = weigh_counts(have.value, want.value);
         let source = SignalSource::Counts(&have.name, have.value, &want.name, want.value);
-        Some(StatusSignal { sense, force, basis: SignalBasis::Stated, source })
+        StatusSignal { sense, force, basis: SignalBasis::Stated, source }
     })
+}
+
+/// Pairs each number of what is ready with the number of what is wanted.
+fn count_pairs<'a>(
+    status: &'a [CountField],
+    spec: &'a [CountField],
+) -> impl Iterator<Item = (&'a CountField, &'a CountField)> {
+    status.iter().filter_map(move |have| {
+        let noun =
+            ["ready", "available", "healthy", "running"].iter().find_map(|p| have.name.strip_prefix(p));
+        // Of all that there are: `ready: 1, size: 2`, `currentHealthy: 1, expectedMachines: 3`.
+        let of_all = &*have.name == "currentHealthy";
+        let noun = noun.or(of_all.then_some(""))?;
+        let wanted = |name: &str| {
+            let rest = ["desired", "total", "expected", "matched"].iter().find_map(|p| name.strip_prefix(p));
+            let same = rest.unwrap_or(name).eq_ignore_ascii_case(noun);
+            let whole = noun.is_empty() && matches!(name, "size" | "replicas" | "members");
+            name != &*have.name && (same || whole || of_all && rest.is_some())
+        };
+        let want = spec.iter().chain(status).find(|count| wanted(&count.name))?;
+        // Such a number tells what lacks; that nothing does is for the object to say.
+        (!noun.is_empty() || have.value < want.value).then_some((have, want))
+    })
+}
+
+/// Returns how many of its parts a part has: the number that lags most, or else the first, with the number that is wanted.
+pub fn part_share(counts: &[CountField]) -> Option<(&CountField, i64)> {
+    let pairs = count_pairs(counts, &[]).map(|(have, want)| (have, want.value));
+    pairs.min_by_key(|(have, want)| have.value.saturating_sub(*want))
+}
+
+/// Returns `true` if the text is a share, such as `tasksReady: 2/3`, of the parts of the object or of one of its parts.
+/// `ready: 2/3` is about the whole.
+pub(super) fn is_share_of_parts(word: &StateField, above: &str, field: &str) -> bool {
+    let inverse = |name: &[&str]| name.iter().any(|word| matches!(*word, "unavailable" | "unready"));
+    parse_share(&word.value).is_some()
+        && is_count_field(field)
+        && with_words(field, |name| (name.len() > 1 || is_part_path(above)) && !inverse(name))
+}
+
+/// Returns the signal of a share; of none it says nothing.
+pub(super) fn share_signal(word: &StateField) -> Option<StatusSignal<'_>> {
+    let (have, want) = parse_share(&word.value).filter(|(_, want)| *want > 0)?;
+    let (sense, force) = weigh_counts(have.into(), want.into());
+    Some(StatusSignal { sense, force, basis: SignalBasis::Stated, source: SignalSource::StateField(word) })
+}
+
+fn parse_share(text: &str) -> Option<(u32, u32)> {
+    let (have, want) = text.split_once('/')?;
+    Some((have.trim().parse().ok()?, want.trim().parse().ok()?))
 }

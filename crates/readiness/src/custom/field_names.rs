@@ -77,6 +77,25 @@ pub fn is_part_state_field(path: &str, field: &str) -> bool {
         })
 }
 
+/// Returns what a boolean field of this name says of a part of the object: `true` if the part is well; `None` if the
+/// name does not say.
+pub fn part_flag_says(path: &str, field: &str, value: bool) -> Option<bool> {
+    let record = path.split(['.', '[']).any(|name| !name.ends_with(']') && !is_part_field(name));
+    if record {
+        return None;
+    }
+    match ConditionRole::from_condition_type(field)? {
+        ConditionRole::Verdict | ConditionRole::Core => Some(value),
+        ConditionRole::Wrong if value => Some(false),
+        _ => None,
+    }
+}
+
+/// Returns `true` if this word for a wanted state means that the object is to be at rest: `Halted`, `Suspended`, `Off`.
+pub fn says_at_rest(word: &str) -> bool {
+    word.eq_ignore_ascii_case("off") || sense_of_text(word) == Some(WordSense::Paused)
+}
+
 /// Returns `true` if an annotation of this name can pause the controller of an object: `example.com/paused`.
 pub fn is_pausing_annotation(key: &str) -> bool {
     key.rsplit_once('/').is_some_and(|(_, name)| pausing_words(name).is_some())
@@ -167,7 +186,10 @@ pub(super) fn is_error_field(field: &[&str]) -> bool {
     matches!(
         field,
         ["err" | "error" | "errors" | "failure"]
-            | ["err" | "error" | "failure", "message" | "msg" | "reason" | "messages" | "details"]
+            | [
+                "err" | "error" | "failure",
+                "message" | "msg" | "reason" | "messages" | "details" | "description"
+            ]
             | ["last", "error"]
             | ["last", "error", "message"]
     )
@@ -227,6 +249,11 @@ pub(super) fn is_state_name(field: &[&str]) -> bool {
 /// Returns `true` if the field summarises the object.
 pub(super) fn is_summary_path(path: &str) -> bool {
     path.split('.').all(|part| part == "summary" || with_words(part, is_state_name))
+}
+
+/// Returns `true` if this is the path of an element of a list or of a map of objects.
+pub(super) fn is_part_path(path: &str) -> bool {
+    path.contains(['[', '.'])
 }
 
 /// Meaning of a condition type when the condition is true.

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use super::phrase_counts::counts_too_few;
 use super::tokens::{WordToken, last_word, split_tokens, with_words};
 
 /// Meaning of a word for the object that uses it.
@@ -50,7 +51,7 @@ const BAD_WORDS: &str = "abort aborted alert backoff bad blocked broken cancelle
     degraded denied disconnected err error errored errors evicted exceeded exception exceptions exhausted expired fail failed failing \
     fails failure failures fallback fatal fault faulted faulty forbidden impaired inaccessible incompatible inconsistent infeasible \
     insufficient interrupted invalid irreconcilable killed lost malformed mismatch mismatched misconfigured missing notfound offline \
-    oomkilled orphaned overloaded panic panicked pressure red refused rejected revoked rollback rolledback sick splitbrain stalled stuck tainted \
+    oomkilled orphan orphaned overloaded panic panicked pressure red refused rejected revoked rollback rolledback sick splitbrain stalled stuck tainted \
     terminal timedout timeout unable unauthorized unavailable unhealthy unreachable unresolved unresponsive unsatisfiable unschedulable unstable unsupported \
     violated violation violations warn warning wrong";
 
@@ -67,7 +68,7 @@ const NOT_STATE_WORDS: &str = "autoscaling billing during engineering everything
     networking nothing ping remaining ring routing something spring string thing tracing";
 
 /// Condition words that mean an error, and not merely a delay, if the condition is false.
-const WRONG_IF_FALSE_WORDS: &str = "accepted allowed authenticated authorized compatible compliant connected contactable found healthy ok passed \
+const WRONG_IF_FALSE_WORDS: &str = "accepted allowed authenticated authorized compatible compliant connected contactable found healthy ok pass passed \
     permitted reachable resolved succeeded success successful supported valid verified";
 
 /// Words that say something completed successfully.
@@ -163,6 +164,7 @@ fn compound_sense(before: [&str; 2], word: &str) -> Option<WordSense> {
         | (_, "split", "brain")
         | (_, "already", "claimed" | "exists" | "taken" | "used")
         | ("out", "of", "service")
+        | (_, "limit", "reached")
         | (_, "timed" | "time", "out")
         | (_, "rolled" | "roll", "back") => Some(Bad),
         (_, "scaled" | "shut", "down") | (_, "on", "hold") | (_, "to", "zero") => Some(Paused),
@@ -234,6 +236,9 @@ pub(super) fn sense_of_words(text: &str, words: &[&str]) -> Option<WordSense> {
     match head {
         _ if late => Some(if seen == 1 { Bad } else { Busy }),
         _ if waits => Some(Busy),
+        Some(Good) if seen > 1 && counts_too_few(text, words, |word| word_sense(word) == Some(Good)) => {
+            Some(Busy)
+        }
         head => head,
     }
 }
@@ -253,8 +258,14 @@ pub(super) fn says_begun(words: &[&str]) -> bool {
     matches!(last_word(words), "created" | "initialized" | "initialised")
 }
 
-/// Returns the first sense found in a message for people: an error, or something that is being waited for.
+/// Returns the first sense found in a message for people: an error, or something that is being waited for. What stands
+/// behind "because" is the cause, and comes first: `x is not ready because "ReconciliationError"`.
 pub(super) fn message_sense(message: &str) -> Option<WordSense> {
+    if let Some((_, cause)) = message.split_once(" because ")
+        && message_sense(cause) == Some(Bad)
+    {
+        return Some(Bad);
+    }
     let mut negating = false;
     for token in split_tokens(message) {
         let word = token.as_str();
@@ -277,6 +288,19 @@ pub(super) fn message_sense(message: &str) -> Option<WordSense> {
         negating = false;
     }
     None
+}
+
+/// Returns `true` if a message begins by calling itself an error: "Error: checksum mismatch".
+pub(super) fn begins_with_error(message: &str) -> bool {
+    let (first, rest) = message.split_at_checked("error:".len()).unwrap_or(("", ""));
+    first.eq_ignore_ascii_case("error:") && !rest.trim().is_empty()
+}
+
+/// Returns `true` if the words only say that something good does not hold yet: `NotReady`, `ReplicasNotReady`.
+pub(super) fn only_negates(words: &[&str]) -> bool {
+    words.len() > 1
+        && words[words.len() - 2] == "not"
+        && LEXICON.find_word(last_word(words)).is_some_and(|known| known.sense == Good)
 }
 
 /// Returns `true` if a false condition of this name is an error and not merely a delay.

@@ -1,16 +1,28 @@
 //! Custom resources without a rule of their own: their verdict is derived from their conventional conditions and
-//! fields.
+//! fields, by principles and never by kind.
+//!
+//! - Silence is never ready: neither a status that has not spoken of this generation, nor a part that has not spoken,
+//!   nor a whole of which only parts speak.
+//! - A condition means what its name says, unless its reason or message takes it back.
+//! - A list of parts is worth its worst element, whatever the whole says of itself; an element that is well speaks for no
+//!   other.
+//! - A phase or a state is a word with a meaning, in a lexicon; digits hide no word.
+//! - Suspension has many spellings, and is neither ready nor failed.
+//! - In doubt it is not ready: a false ready costs more than a false not-ready.
 
 mod counts;
 mod field_names;
 mod lexicon;
+mod parts;
+mod phrase_counts;
 mod signal;
 mod state_fields;
 mod tokens;
 
+pub use counts::part_share;
 pub use field_names::{
     condition_priority, is_count_field, is_current_field, is_part_field, is_part_state_field,
-    is_pausing_annotation, is_state_field, is_state_field_within, says_paused,
+    is_pausing_annotation, is_state_field, is_state_field_within, part_flag_says, says_at_rest, says_paused,
 };
 
 use field_names::ConditionRole;
@@ -32,7 +44,8 @@ pub(crate) fn judge_custom(kind: RuleKind, f: &Facts) -> ReadinessRuling<'_> {
     if let Some(suspended) = rule_on_suspension(f) {
         return suspended;
     }
-    if let Some(ruling) = rule_on_stale_generation(f).or_else(|| rule_on_abnormal_condition(f)) {
+    let ruling = rule_on_stale_generation(f).or_else(|| rule_on_failed_attempt(f));
+    if let Some(ruling) = ruling.or_else(|| rule_on_abnormal_condition(f)) {
         return ruling;
     }
     let mut signals: Vec<StatusSignal<'_>> =
@@ -40,6 +53,7 @@ pub(crate) fn judge_custom(kind: RuleKind, f: &Facts) -> ReadinessRuling<'_> {
     signals.extend(f.status.conditions.iter().filter_map(|c| signal::condition_signal(c, f, kind)));
     signals.extend(f.status.state_fields.iter().filter_map(|w| state_fields::state_field_signal(w, f, kind)));
     signals.extend(counts::counts_signal(f));
+    parts::add_silent_parts(f, &mut signals);
     drop_inferred_signals(&mut signals);
     let best = signals.iter().filter(|s| s.sense == WordSense::Good).map(|s| s.force).max();
     let worst = signals.iter().filter(|s| s.sense != WordSense::Good && outweighs_best(s, best));
@@ -47,6 +61,12 @@ pub(crate) fn judge_custom(kind: RuleKind, f: &Facts) -> ReadinessRuling<'_> {
         worst.max_by_key(|s| (sense_severity(s.sense), s.force, order_of_signal(s, &signals)))
     {
         return rule_on_trouble(worst, f);
+    }
+    if let Some(silent) = parts::silent_whole(f, &signals) {
+        return ReadinessRuling::unknown(
+            Reason::SaysUnknown(quote_condition(silent)),
+            Branch::Condition(silent),
+        );
     }
     match best {
         Some(force) if force != SignalForce::Step => rule_on_good_signals(force, &signals),
@@ -102,8 +122,22 @@ fn rule_on_suspension(f: &Facts) -> Option<ReadinessRuling<'_>> {
             Branch::Text("the annotation that pauses it", annotation),
         ));
     }
+    if f.spec.off {
+        return Some(ReadinessRuling::suspended(Reason::Suspended, Branch::Fact("spec switches it off")));
+    }
     let paused = f.spec.paused == Some(true);
     paused.then(|| ReadinessRuling::suspended(Reason::Paused, Branch::Fact("spec.paused is true")))
+}
+
+/// Rules on an object that is being reconciled again because the last attempt for this generation failed, which its
+/// `Ready` condition says: that another attempt runs does not make the failure undone.
+fn rule_on_failed_attempt(f: &Facts) -> Option<ReadinessRuling<'_>> {
+    f.status.find_true_condition("Reconciling")?;
+    let ready = f.status.find_condition("Ready").filter(|c| c.status == TruthValue::False)?;
+    let current = ready.observed.is_none() || ready.observed == f.generation || f.generation.is_none();
+    let failed = f.status.find_true_condition("Stalled").is_none() && signal::says_wrong(&ready.reason);
+    (current && failed)
+        .then(|| ReadinessRuling::failed(Reason::SaysError(quote_condition(ready)), Branch::Condition(ready)))
 }
 
 /// Rules on the two conditions, `Stalled` and `Reconciling`, that mean the same for every kind.
@@ -137,6 +171,10 @@ fn outweighs_best(signal: &StatusSignal<'_>, best: Option<SignalForce>) -> bool 
     match (best, signal.sense) {
         (Some(SignalForce::Verdict), WordSense::Bad) => signal.force >= SignalForce::Part,
         (Some(SignalForce::Core), WordSense::Busy) => signal.force != SignalForce::Step,
+        // Where only parts speak, the worst of them is what the object is worth.
+        (Some(SignalForce::Part), WordSense::Paused | WordSense::Leaving) if parts::is_about_part(signal) => {
+            true
+        }
         (Some(SignalForce::Verdict), _)
         | (
             Some(SignalForce::Core | SignalForce::Part),
@@ -160,7 +198,8 @@ fn rule_on_trouble<'a>(signal: &StatusSignal<'a>, f: &'a Facts) -> ReadinessRuli
         SignalSource::Condition(c) => (quote_condition(c), Branch::Condition(c)),
         SignalSource::StateField(w) => {
             let path = if w.path.is_empty() { "status" } else { &*w.path };
-            (BoundedText::from_foreign(&format!("{path} {}", w.value)), Branch::StateField(w))
+            let value = if w.value.is_empty() { "says nothing" } else { &*w.value };
+            (BoundedText::from_foreign(&format!("{path} {value}")), Branch::StateField(w))
         }
     };
     match signal.sense {

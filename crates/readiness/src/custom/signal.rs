@@ -1,11 +1,11 @@
 //! One readiness signal of an object: its meaning, its weight and the field that carries it.
 
-use super::field_names::{ConditionRole, is_about_whole, is_summary_path};
+use super::field_names::{ConditionRole, is_about_whole, is_part_path, is_summary_path};
 use super::lexicon::{
-    WordSense, is_wrong_if_false, message_sense, runs_something, says_ended, says_failed, sense_of_text,
-    sense_of_words,
+    WordSense, begins_with_error, is_wrong_if_false, message_sense, only_negates, runs_something, says_ended,
+    sense_of_text, sense_of_words,
 };
-use super::tokens::{first_word, split_tokens, with_words};
+use super::tokens::{first_word, last_word, split_tokens, with_words};
 use crate::facts::{ConditionFacts, ConditionLocation, Facts, StateField, TruthValue};
 use crate::kind::RuleKind;
 
@@ -91,8 +91,15 @@ fn named_condition_signal<'a>(
         signal.sense = WordSense::Busy;
         signal.source = SignalSource::Stale(c);
     }
-    if matches!(c.location, ConditionLocation::Below(_)) {
-        signal.force = signal.force.min(SignalForce::Part);
+    // An external object that was handed over is not there yet.
+    if facts.spec.external && signal.sense == WordSense::Good && &*c.name == "Synced" {
+        signal.force = SignalForce::Step;
+    }
+    if let ConditionLocation::Below(path) = &c.location {
+        let trouble = matches!(signal.sense, WordSense::Bad | WordSense::Busy);
+        // The object is worth its worst part, whatever it says of itself as a whole.
+        let counts = trouble && is_part_path(path) && signal.force >= SignalForce::Part;
+        signal.force = if counts { SignalForce::Core } else { signal.force.min(SignalForce::Part) };
     }
     if first_word(name) == "last" {
         signal.force = SignalForce::Hint;
@@ -129,6 +136,12 @@ fn read_positive_condition(
     role: ConditionRole,
 ) -> Option<(WordSense, SignalForce, SignalBasis)> {
     let force = match role {
+        // The whole has not spoken yet.
+        ConditionRole::Part
+            if c.status == TruthValue::True && is_readiness_of_part(name) && !c.names_kind =>
+        {
+            SignalForce::Step
+        }
         ConditionRole::Verdict => SignalForce::Verdict,
         ConditionRole::Core => SignalForce::Core,
         ConditionRole::FirstStep => SignalForce::Step,
@@ -139,9 +152,12 @@ fn read_positive_condition(
         TruthValue::True if &*c.name == "Running" && is_about_work(&c.message) => {
             Some((WordSense::Busy, SignalForce::Part, SignalBasis::Message))
         }
-        // It is over, and it went wrong: `Complete=True, JobFailed`.
-        TruthValue::True if says_failed(&c.reason) && sense_of_text(&c.reason) == Some(WordSense::Bad) => {
+        // What stands beside it takes it back: `Complete=True, JobFailed`; `Available=True, Degraded`.
+        TruthValue::True if takes_back(&c.reason) => {
             Some((WordSense::Bad, force.max(SignalForce::Part), SignalBasis::Stated))
+        }
+        TruthValue::True if role == ConditionRole::Core && is_waiting(&c.message) => {
+            Some((WordSense::Busy, force, SignalBasis::Message))
         }
         TruthValue::True => Some((WordSense::Good, force, SignalBasis::Stated)),
         TruthValue::False => {
@@ -160,9 +176,58 @@ fn read_positive_condition(
     }
 }
 
+/// Returns `true` if the condition says that a part is ready: `SubnetsReady`, but not `AllReplicasReady`. By convention
+/// there is a `Ready` beside it that sums all of them up.
+fn is_readiness_of_part(name: &[&str]) -> bool {
+    let all =
+        matches!(first_word(name), "all" | "children" | "components" | "every" | "everything" | "resources");
+    name.len() > 1 && last_word(name) == "ready" && !all
+}
+
+/// Returns `true` if a reason of a condition that holds says that it went wrong.
+fn takes_back(reason: &str) -> bool {
+    // Nearly every reason that is read here is a good one: a few words are looked for before the whole lexicon is.
+    let wrong = |word: &&str| {
+        matches!(
+            *word,
+            "failed"
+                | "failure"
+                | "aborted"
+                | "cancelled"
+                | "canceled"
+                | "degraded"
+                | "error"
+                | "errors"
+                | "unhealthy"
+        )
+    };
+    self::with_words(reason, |words| {
+        words.iter().any(wrong) && sense_of_words(reason, words) == Some(WordSense::Bad)
+    })
+}
+
+/// Returns `true` if a reason reports an error.
+pub(super) fn says_wrong(reason: &str) -> bool {
+    sense_of_text(reason) == Some(WordSense::Bad)
+}
+
+/// Returns `true` if a message tells that the object waits: "ListenerSet is waiting to get programmed".
+fn is_waiting(message: &str) -> bool {
+    message_sense(message) == Some(WordSense::Busy)
+        && split_tokens(message).any(|word| word.as_str() == "waiting")
+}
+
 /// Returns why a condition that should be true is not: by its reason, else by its message, else by its name.
 fn refusal_sense(name: &str, words: &[&str], reason: &str, message: &str) -> (WordSense, SignalBasis) {
     match sense_of_text(reason).filter(|_| !echoes_name(name, reason)) {
+        // It names the step that did not succeed, or only repeats that something is not ready.
+        Some(WordSense::Busy)
+            if begins_with_error(message)
+                || self::with_words(reason, only_negates)
+                    && message_sense(message) == Some(WordSense::Bad) =>
+        {
+            (WordSense::Bad, SignalBasis::Message)
+        }
         Some(sense) if sense != WordSense::Good && sense != WordSense::Unknown => {
             (sense, SignalBasis::Stated)
         }
@@ -206,15 +271,22 @@ fn read_abnormal_condition(
     }
     let reason = if role == ConditionRole::Working { sense_of_text(&c.reason) } else { None };
     let whole = if is_about_whole(name) { SignalForce::Core } else { SignalForce::Part };
+    let message = || message_sense(&c.message);
     match (role, c.status) {
         (ConditionRole::Wrong, TruthValue::True) => Some((WordSense::Bad, SignalForce::Core)),
         (ConditionRole::Resting, TruthValue::True) => Some((WordSense::Paused, whole)),
         (ConditionRole::Leaving, TruthValue::True) => Some((WordSense::Leaving, SignalForce::Core)),
         // `Progressing=True, NewReplicaSetAvailable` is complete.
         (ConditionRole::Working, TruthValue::True | TruthValue::Unknown)
-            if reason == Some(WordSense::Good) =>
+            if reason == Some(WordSense::Good) && !is_unfinished(&c.message) =>
         {
             None
+        }
+        // `NotReady=True`, and the message says why. Beside `Ready=True` it is a remnant.
+        (ConditionRole::Working, TruthValue::True)
+            if is_refusal_name(name) && reason.is_none() && message() == Some(WordSense::Bad) =>
+        {
+            Some((WordSense::Bad, SignalForce::Hint))
         }
         (ConditionRole::Working, TruthValue::True | TruthValue::Unknown)
             if matches!(reason, Some(WordSense::Paused | WordSense::Bad)) =>
@@ -230,6 +302,16 @@ fn read_abnormal_condition(
     }
 }
 
+/// Returns `true` if a message says that the work goes on: "replication controller is progressing".
+fn is_unfinished(message: &str) -> bool {
+    message.split(' ').any(|word| matches!(word, "progressing" | "waiting"))
+}
+
+/// Returns `true` if the name refuses to call the object ready: `NotReady`, `PartiallyReady`.
+fn is_refusal_name(name: &[&str]) -> bool {
+    matches!(first_word(name), "not" | "partially" | "partial")
+}
+
 /// Returns the signal of a boolean field; only the plainest names are understood.
 fn read_boolean_field(
     c: &ConditionFacts,
@@ -239,7 +321,8 @@ fn read_boolean_field(
     facts: &Facts,
 ) -> Option<(WordSense, SignalForce, SignalBasis)> {
     let summary = match &c.location {
-        ConditionLocation::Field(Some(path)) => is_summary_path(path),
+        // Of a part only what is not well is kept, and the object is worth its worst part.
+        ConditionLocation::Field(Some(path)) => is_summary_path(path) || is_part_path(path),
         _ => !below,
     };
     let plain = if summary { SignalForce::Core } else { SignalForce::Hint };
@@ -248,6 +331,10 @@ fn read_boolean_field(
         (ConditionRole::Verdict, TruthValue::True) => said(WordSense::Good, plain),
         (ConditionRole::Core, TruthValue::True) => said(WordSense::Good, plain.min(SignalForce::Part)),
         (ConditionRole::Verdict, TruthValue::False) => {
+            let (sense, evidence) = field_refusal_sense(&c.name, name, below, facts);
+            Some((sense, plain, evidence))
+        }
+        (ConditionRole::Core, TruthValue::False) if is_below_part(c) => {
             let (sense, evidence) = field_refusal_sense(&c.name, name, below, facts);
             Some((sense, plain, evidence))
         }
@@ -262,4 +349,8 @@ fn read_boolean_field(
         (ConditionRole::Leaving, TruthValue::True) => said(WordSense::Leaving, plain),
         _ => None,
     }
+}
+
+fn is_below_part(c: &ConditionFacts) -> bool {
+    matches!(&c.location, ConditionLocation::Field(Some(path)) if is_part_path(path))
 }

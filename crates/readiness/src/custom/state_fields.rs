@@ -1,6 +1,7 @@
 //! Signals of texts in fields that describe a state: of the object, of its parts, and of its errors.
 
-use super::field_names::{ConditionRole, is_error_field, is_state_name, is_summary_path};
+use super::counts::{is_share_of_parts, share_signal};
+use super::field_names::{ConditionRole, is_error_field, is_part_path, is_state_name, is_summary_path};
 use super::lexicon::{
     WordSense, message_sense, runs_something, says_begun, says_ended, says_failed, sense_of_text,
     sense_of_words,
@@ -16,7 +17,13 @@ pub(super) fn state_field_signal<'a>(
     facts: &Facts,
     kind: RuleKind,
 ) -> Option<StatusSignal<'a>> {
+    if word.value.is_empty() && !word.path.is_empty() {
+        return Some(silence_signal(word));
+    }
     let (above, field) = word.path.rsplit_once('.').unwrap_or(("", &word.path));
+    if is_share_of_parts(word, above, field) {
+        return share_signal(word);
+    }
     let top = above.is_empty();
     // `error.message` counts like `errorMessage`.
     if !top && with_words(above, is_error_field) {
@@ -29,6 +36,12 @@ pub(super) fn state_field_signal<'a>(
         if is_error_field(name) {
             return error_field_signal(word, top, first_word(name) == "last");
         }
+        // The success of a stage is not that of the whole.
+        if name.len() > 1 && matches!(first_word(name), "stage" | "step") {
+            let signal = state_text_signal(word, field, SignalForce::Core, facts, kind)?;
+            let force = if signal.sense == WordSense::Good { SignalForce::Step } else { signal.force };
+            return Some(StatusSignal { force, ..signal });
+        }
         if !is_state_name(name)
             && let Some(role) = ConditionRole::from_words(field, name)
         {
@@ -39,9 +52,14 @@ pub(super) fn state_field_signal<'a>(
     })
 }
 
-/// Returns `true` if this is the path of an element of a list or of a map of objects.
-fn is_part_path(path: &str) -> bool {
-    path.contains(['[', '.'])
+/// Returns the signal of a part that says nothing of itself. Silence is never ready, whatever else is.
+fn silence_signal(word: &StateField) -> StatusSignal<'_> {
+    StatusSignal {
+        sense: WordSense::Unknown,
+        force: SignalForce::Core,
+        basis: SignalBasis::Stated,
+        source: SignalSource::StateField(word),
+    }
 }
 
 /// Returns the signal of a text that names the state of a part. The object is worth its worst part: one that is not
@@ -54,6 +72,8 @@ fn part_state_signal<'a>(
 ) -> Option<StatusSignal<'a>> {
     let signal = state_text_signal(word, field, SignalForce::Hint, facts, kind)?;
     let force = match signal.sense {
+        // The role of a member that is well.
+        WordSense::Paused if word.value.eq_ignore_ascii_case("standby") => return None,
         WordSense::Bad | WordSense::Busy | WordSense::Unknown => SignalForce::Core,
         WordSense::Good => SignalForce::Part,
         _ => SignalForce::Hint,
@@ -69,7 +89,9 @@ fn starts_with_last(text: &str) -> bool {
 fn error_field_signal(word: &StateField, top: bool, last: bool) -> Option<StatusSignal<'_>> {
     let none =
         matches!(&*word.value.to_ascii_lowercase(), "none" | "null" | "nil" | "n/a" | "-" | "0" | "false");
-    let quiet = none || matches!(sense_of_text(&word.value), Some(WordSense::Good));
+    // A sentence with a good word in it is an error all the same.
+    let short = word.value.split(' ').count() < 4;
+    let quiet = none || short && matches!(sense_of_text(&word.value), Some(WordSense::Good));
     let force = if !top || last { SignalForce::Hint } else { SignalForce::Core };
     let (sense, evidence, source) = (WordSense::Bad, SignalBasis::Stated, SignalSource::StateField(word));
     (!quiet).then_some(StatusSignal { sense, force, basis: evidence, source })

@@ -82,13 +82,15 @@ fn split_words_inline(
         return None;
     }
     let (mut start, mut length, mut count) = (0, 0, 0);
-    let (mut after_letter, mut after_upper) = (false, false);
+    let (mut after_letter, mut after_upper, mut after_digit) = (false, false, false);
     for (at, &byte) in text.iter().enumerate() {
         let lower = LOWER_CASE[usize::from(byte)];
         let (is_letter, is_upper) = (lower != NO_LETTER, lower != byte && lower != NO_LETTER);
         // The apostrophe of "can't" ends no word.
         let is_end = !(is_letter || after_letter && byte == b'\'');
         let is_begin = is_upper && (!after_upper || text.get(at + 1).is_some_and(u8::is_ascii_lowercase));
+        // Digits end a word in front of them and one behind them: `http500error`.
+        let is_begin = is_begin || after_digit && is_letter && !byte.is_ascii_digit();
         if (is_end || is_begin) && length > start {
             length = start + word_bytes(&letters[start..length]);
             *ends.get_mut(count)? = length;
@@ -98,7 +100,7 @@ fn split_words_inline(
             letters[length] = lower;
             length += 1;
         }
-        (after_letter, after_upper) = (is_letter, is_upper);
+        (after_letter, after_upper, after_digit) = (is_letter, is_upper, byte.is_ascii_digit());
     }
     if length > start {
         length = start + word_bytes(&letters[start..length]);
@@ -148,11 +150,12 @@ fn is_letter(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
 }
 
-/// Returns `true` if a new word begins here: `aB`, or the last capital in `HTTPReady`.
+/// Returns `true` if a new word begins here: `aB`, the last capital in `HTTPReady`, or the first letter behind digits.
 fn begins_word(bytes: &[u8], at: usize) -> bool {
     let upper = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_uppercase);
     let lower = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_lowercase);
-    upper(at) && (!upper(at - 1) || lower(at + 1))
+    let after_digit = bytes[at - 1].is_ascii_digit() && !bytes[at].is_ascii_digit();
+    after_digit || upper(at) && (!upper(at - 1) || lower(at + 1))
 }
 
 #[cfg(test)]
@@ -172,7 +175,10 @@ mod tests {
         assert_eq!(spelled("HTTPReady"), "http ready");
         assert_eq!(spelled("OOMKilled"), "oom killed");
         assert_eq!(spelled("DNSRecordsIPv4"), "dns records i pv");
-        assert_eq!(spelled("Error500 404 2xx 3"), "error 404 2xx 3");
+        assert_eq!(spelled("Error500 404 2xx 3"), "error 404 2 xx 3");
+        for text in ["http500error", "HTTP500Error", "http-500-error", "Http500error2"] {
+            assert_eq!(spelled(text).replace(" 500", ""), "http error", "{text}");
+        }
         assert_eq!(spelled("can't, über"), "cant ber");
         assert_eq!(spelled(""), "");
         assert_eq!(spelled(&"ab ".repeat(20)).len(), 59);

@@ -10,8 +10,10 @@ mod claims;
 mod conditions;
 mod containers;
 mod cursor;
+mod kept_values;
 mod members;
 mod meta;
+mod parts;
 mod spec;
 mod status;
 mod wire_meta;
@@ -25,6 +27,7 @@ use serde_json::value::RawValue;
 pub use claims::{VolumeClaims, may_be_claim_name};
 use cursor::JsonCursor;
 use members::{FieldKey, MembersVisitor, VisitedShape, value_cursor};
+use spec::SpecLists;
 pub use wire_meta::{OwnerRef, WireMeta};
 
 /// One object: its identity, and the facts that rules may read.
@@ -38,6 +41,14 @@ pub struct ChildObject {
     pub claims: Option<Box<VolumeClaims>>,
 }
 
+/// Places in the text to which reading comes back.
+#[derive(Default)]
+struct KeptCursors<'a> {
+    managed_fields: Option<JsonCursor<'a>>,
+    /// The API server sends `spec` in front of `status`.
+    spec_lists: SpecLists<'a>,
+}
+
 impl ChildObject {
     /// Decodes the text of one object. A value that is not an object decodes to nothing.
     pub fn from_raw(object: &RawValue) -> ChildObject {
@@ -49,27 +60,27 @@ impl ChildObject {
         &mut self,
         key: &str,
         map: &mut A,
-        managed_fields: &mut Option<JsonCursor<'de>>,
+        kept: &mut KeptCursors<'de>,
     ) -> Result<(), A::Error> {
         match key {
             "metadata" => {
                 let (meta, facts) = (&mut self.meta, &mut self.facts);
                 let each = |key: &str, value: &mut JsonCursor<'de>| match key {
-                    "managedFields" => *managed_fields = Some(value.clone()),
+                    "managedFields" => kept.managed_fields = Some(value.clone()),
                     _ => meta::read_meta_field(key, value, meta, facts),
                 };
                 map.next_value_seed(MembersVisitor { unread: &meta::UNREAD_META_FIELDS, each })?;
             }
             "spec" => {
                 let (spec, claims) = (&mut self.facts.spec, &mut self.claims);
-                let each = |key: &str, value: &mut JsonCursor<'_>| {
+                let each = |key: &str, value: &mut JsonCursor<'de>| {
                     if !claims::read_claim_field(key, value, claims) {
-                        spec::read_spec_field(key, value, spec);
+                        spec::read_spec_field(key, value, spec, &mut kept.spec_lists);
                     }
                 };
                 map.next_value_seed(MembersVisitor { unread: &spec::UNREAD_SPEC_FIELDS, each })?;
             }
-            "status" => self.read_status(map)?,
+            "status" => self.read_status(map, &kept.spec_lists)?,
             "apiVersion" => self.meta.api_version = value_cursor(map)?.read_boxed(),
             "kind" => self.meta.kind = value_cursor(map)?.read_boxed(),
             "endpoints" => self.facts.endpoints = count_endpoints(&mut value_cursor(map)?),
@@ -80,11 +91,15 @@ impl ChildObject {
         Ok(())
     }
 
-    fn read_status<'de, A: MapAccess<'de>>(&mut self, map: &mut A) -> Result<(), A::Error> {
+    fn read_status<'de, A: MapAccess<'de>>(
+        &mut self,
+        map: &mut A,
+        spec: &SpecLists<'de>,
+    ) -> Result<(), A::Error> {
         let status = &mut self.facts.status;
         let mut pairs = status::ComparedFields::default();
         let each = |key: &str, value: &mut JsonCursor<'de>| {
-            status::read_status_field(key, value, status, &mut pairs);
+            status::read_status_field(key, value, status, (&mut pairs, spec));
         };
         let shape = map.next_value_seed(MembersVisitor { unread: &[], each })?;
         match shape {
@@ -104,6 +119,12 @@ impl ChildObject {
         if meta.deleted.is_some() {
             facts.finalizers.clone_from(&meta.finalizers);
             facts.setters.clone_from(&meta.setters);
+        }
+        for condition in &mut facts.status.conditions {
+            condition.names_kind = condition
+                .name
+                .strip_suffix("Ready")
+                .is_some_and(|kind| !kind.is_empty() && kind == &*meta.kind);
         }
         let controller = meta.owners.iter().find(|o| o.controller);
         facts.owner = match controller.map(|o| (&*o.api_version, &*o.kind)) {
@@ -130,11 +151,11 @@ impl<'de> Visitor<'de> for ChildVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ChildObject, A::Error> {
-        let (mut child, mut managed_fields) = (ChildObject::default(), None);
+        let (mut child, mut kept) = (ChildObject::default(), KeptCursors::default());
         while let Some(FieldKey(key)) = map.next_key()? {
-            child.read_member(&key, &mut map, &mut managed_fields)?;
+            child.read_member(&key, &mut map, &mut kept)?;
         }
-        if let Some(fields) = managed_fields {
+        if let Some(fields) = kept.managed_fields {
             meta::read_managed_fields(fields, &mut child.meta, &mut child.facts);
         }
         child.copy_meta_to_facts();

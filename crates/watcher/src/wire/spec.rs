@@ -10,11 +10,63 @@ const MAX_SPEC_COUNTS: usize = 32;
 pub(super) const UNREAD_SPEC_FIELDS: [&str; 6] =
     ["containers", "initContainers", "volumes", "template", "affinity", "tolerations"];
 
-pub(super) fn read_spec_field(key: &str, value: &mut JsonCursor<'_>, spec: &mut SpecFacts) {
+/// Longest word for a wanted state, in bytes.
+const MAX_STATE_BYTES: usize = 32;
+/// Largest number of lists that can be compared with those of the status.
+const MAX_SPEC_LISTS: usize = 8;
+
+/// The lists at the top level of `spec`, each where it begins: they are counted only if the status has one of the same
+/// name. A name is kept as its hash, which costs no allocation.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SpecLists<'a> {
+    lists: [Option<(u64, JsonCursor<'a>)>; MAX_SPEC_LISTS],
+    count: usize,
+}
+
+impl<'a> SpecLists<'a> {
+    pub(super) fn note_list(&mut self, key: &str, value: &JsonCursor<'a>) {
+        if let Some(place) = self.lists.get_mut(self.count) {
+            *place = Some((hash_name(key), value.clone()));
+            self.count += 1;
+        }
+    }
+
+    /// Returns the number of objects in the list of this name; 0 if there is none.
+    pub(super) fn count_elements(&self, key: &str) -> usize {
+        let wanted = hash_name(key);
+        let found = self.lists.iter().flatten().find(|(name, _)| *name == wanted);
+        let mut objects = 0;
+        if let Some((_, list)) = found {
+            list.clone().each_element(|element| objects += usize::from(element.peek() == b'{'));
+        }
+        objects
+    }
+}
+
+/// FNV-1a.
+fn hash_name(name: &str) -> u64 {
+    name.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+pub(super) fn read_spec_field<'a>(
+    key: &str,
+    value: &mut JsonCursor<'a>,
+    spec: &mut SpecFacts,
+    lists: &mut SpecLists<'a>,
+) {
     match key {
         "replicas" => spec.replicas = value.read_integer(),
         "paused" | "pause" => spec.paused = value.read_flag().or(spec.paused),
         "suspend" | "suspended" => spec.suspended = value.read_flag().or(spec.suspended),
+        "disabled" | "disable" | "hibernate" | "hibernated" | "hibernating" | "stopped" | "shutdown" => {
+            spec.off |= value.read_flag() == Some(true);
+        }
+        "enabled" | "running" => spec.off |= value.read_flag() == Some(false),
+        "state" | "desiredState" | "runStrategy" | "powerState" if value.peek() == b'"' => {
+            spec.off |= value.read_prefix(MAX_STATE_BYTES).is_some_and(|word| readiness::says_at_rest(&word));
+        }
+        "forProvider" | "compositionRef" | "crossplane" => spec.external |= value.peek() == b'{',
         "unschedulable" => spec.unschedulable = value.read_flag(),
         "completions" => spec.completions = value.read_integer(),
         "parallelism" => spec.parallelism = value.read_integer(),
@@ -22,6 +74,7 @@ pub(super) fn read_spec_field(key: &str, value: &mut JsonCursor<'_>, spec: &mut 
         "type" => spec.load_balancer = value.read_string().is_some_and(|text| text == "LoadBalancer"),
         "storageClassName" => spec.storage_class = value.read_string().is_some_and(|text| !text.is_empty()),
         "volumeName" => spec.volume = value.read_string().is_some_and(|text| !text.is_empty()),
+        _ if value.peek() == b'[' => lists.note_list(key, value),
         _ => {
             if spec.counts.len() < MAX_SPEC_COUNTS
                 && value.peek().is_ascii_digit()

@@ -40,6 +40,7 @@ fn full_policy() -> Value {
         "debounce": { "quiet": "200ms", "cap": "2s" },
         "settle": "6s",
         "evidence": "kopf",
+        "proof": "children.size() == parent.spec.size",
         "hold": "3s",
         "availability": "strict",
         "grace": "4s",

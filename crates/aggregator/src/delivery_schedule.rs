@@ -128,7 +128,7 @@ impl DeliverySchedule {
         }
         if standby {
             // From here on the leader writes under the same field manager; its writes are not conflicts.
-            graph.parents_mut().for_each(|parent| parent.delivery.forget_own_writes());
+            graph.change_parents(|parent| parent.delivery.forget_own_writes());
         }
     }
 

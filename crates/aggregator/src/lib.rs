@@ -30,6 +30,7 @@ pub use engine::{
     ChildOf, Engine, EngineReader, EvaluationCounts, EvaluationState, ParentDraft, PendingProofs,
     ProofRequest, RecountResult, UnreadyChild,
 };
+pub use graph::PolicySums;
 pub use ids::{EvaluationId, KindId, ObjectId, PolicyId, SelectorId};
 pub use thin_list::ThinList;
 pub use types::{

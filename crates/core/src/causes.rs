@@ -139,7 +139,8 @@ impl CauseFinder<'_> {
     pub(super) fn is_held_by_itself(&self, trouble: &UnreadyChild, now: Time) -> bool {
         let held = |level| matches!(level, Level::Terminating | Level::Stuck);
         let own = |row: &ObjectRow| held(row.assessment_for(trouble.rule_index).verdict_at(now).level);
-        self.engine.is_deleting(trouble.child) && self.reflector.read_row(trouble.child, own).unwrap_or(true)
+        self.engine.reader().is_deleting(trouble.child)
+            && self.reflector.read_row(trouble.child, own).unwrap_or(true)
     }
 
     /// Lines about missing and surplus children.

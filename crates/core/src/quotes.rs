@@ -64,7 +64,7 @@ impl Quotes {
                 }
             }
         }
-        let quoted = from.engine.has_owners(parent);
+        let quoted = from.engine.reader().has_owners(parent);
         let quote = if quoted { self.quote(from, parent, now) } else { String::new() };
         if self.texts.of(parent) != quote {
             from.engine.requote(parent, if quote.is_empty() { 0 } else { name_hash(&quote) }, now);

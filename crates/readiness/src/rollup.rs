@@ -76,6 +76,16 @@ impl LevelTally {
         sum
     }
 
+    /// Returns what is left of a sum without one of its parts.
+    #[must_use]
+    pub fn sum_without(&self, part: &LevelTally) -> LevelTally {
+        let mut rest = *self;
+        rest.at.iter_mut().zip(part.at).for_each(|(a, b)| *a -= b);
+        rest.marked.iter_mut().zip(part.marked).for_each(|(a, b)| *a -= b);
+        rest.unjudged -= part.unjudged;
+        rest
+    }
+
     /// Number of progressing children that are at least this steady.
     pub fn steady_count(&self, least: Steadiness) -> u32 {
         let marked = |steadiness: Steadiness| self.marked[steadiness as usize];

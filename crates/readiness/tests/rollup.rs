@@ -66,6 +66,7 @@ proptest! {
         prop_assert_eq!(tally.terminal_count() as usize, children.iter().filter(|child| child.is_terminal()).count());
         let both = tally_of(&[children.clone(), others.clone()].concat());
         prop_assert_eq!(tally.sum_with(&tally_of(&others)), both);
+        prop_assert_eq!(both.sum_without(&tally_of(&others)), tally);
         let mut rest = both;
         for child in &others {
             rest.remove_child(*child);

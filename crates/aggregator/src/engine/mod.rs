@@ -366,22 +366,15 @@ impl Engine {
         !self.scheduler.graph.evaluations_of(id).is_empty()
     }
 
-    /// Is `id` a parent that is being deleted?
-    pub fn is_deleting(&self, id: ObjectId) -> bool {
-        let graph = &self.scheduler.graph;
-        let mut held = graph.evaluations_of(id).iter().filter_map(|at| graph.find_evaluation(*at));
-        held.any(|evaluation| evaluation.observed.as_ref().is_some_and(|parent| parent.deleting))
-    }
-
-    /// Is `id` a child of anything?
-    pub fn has_owners(&self, id: ObjectId) -> bool {
-        self.scheduler.graph.find_node(id).is_some_and(|node| !node.edges.as_slice().is_empty())
-    }
-
     /// Returns the policies that apply to `id` if it is a parent, in an order that does not depend on the order of
     /// observation.
     pub fn policies_of(&self, id: ObjectId) -> impl Iterator<Item = PolicyId> + '_ {
         self.reader().policies_of(id)
+    }
+
+    /// Settles the sums of all policies, and takes the parents that may have changed since the last call: each once.
+    pub fn take_changed_parents(&mut self) -> Vec<ObjectId> {
+        self.scheduler.graph.take_changed_parents()
     }
 
     /// Returns every evaluation that has an answer.

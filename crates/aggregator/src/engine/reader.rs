@@ -1,12 +1,13 @@
 //! Queries of the driver and the renderer.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use readiness::rollup::{ChildWeight, LevelTally};
 
 use crate::critical_tally::min_expected;
 use crate::evaluation::{ObservedParent, ParentEvaluation};
-use crate::graph::ChildGraph;
+use crate::graph::{ChildGraph, PolicySums, sum_evaluations};
 use crate::ids::{KindId, ObjectId, PolicyId};
 use crate::policy_table::PolicyTable;
 use crate::types::{GroupRole, ObjectView, PolicyAnswer};
@@ -264,6 +265,27 @@ impl<'e> EngineReader<'e> {
                 groups: &held.children.groups,
             })
         })
+    }
+
+    /// What the parents of a policy amounted to when changes were last taken; `None` where it has none. Costs nothing to query.
+    pub fn policy_sums(self, policy: PolicyId) -> Option<&'e PolicySums> {
+        self.graph.policy_sums(policy)
+    }
+
+    /// Sums all evaluations anew. For tests and the simulator.
+    pub fn recount_sums(self) -> BTreeMap<PolicyId, PolicySums> {
+        sum_evaluations(self.graph.all_evaluations().map(|(_, held)| held))
+    }
+
+    /// Is `id` a parent that is being deleted?
+    pub fn is_deleting(self, id: ObjectId) -> bool {
+        let mut observed = self.evaluations_of(id).filter_map(|held| held.observed.as_ref());
+        observed.any(|parent| parent.deleting)
+    }
+
+    /// Is `id` a child of anything?
+    pub fn has_owners(self, id: ObjectId) -> bool {
+        self.graph.find_node(id).is_some_and(|node| !node.edges.as_slice().is_empty())
     }
 
     pub(super) fn resync_targets(self, parent: ObjectId) -> (Vec<ObjectId>, Vec<KindId>) {

@@ -1,15 +1,25 @@
 //! Evaluations indexed by small integers.
 
+use super::marked_set::MarkedSet;
+use super::policy_sums::{PolicySumTable, PolicySums};
 use crate::evaluation::{ParentEvaluation, StageEvent};
-use crate::ids::EvaluationId;
+use crate::ids::{EvaluationId, ObjectId, PolicyId};
 
 /// All evaluations. The id of one that was dropped is given to a later one.
+///
+/// **Invariant:** the sums hold every evaluation that is not marked as changed. Whoever may change one has it marked first,
+/// so that no change is ever missed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct EvaluationTable {
     slots: Vec<Option<Box<ParentEvaluation>>>,
     free: Vec<EvaluationId>,
     /// Number of unsettled evaluations.
     unsettled_count: usize,
+    sums: PolicySumTable,
+    /// Evaluations that are marked as changed, and were taken out of the sums.
+    changed: MarkedSet,
+    /// Parents of evaluations that were dropped.
+    dropped: Vec<ObjectId>,
 }
 
 impl EvaluationTable {
@@ -17,8 +27,30 @@ impl EvaluationTable {
         self.slots.get(id.index())?.as_deref()
     }
 
+    /// Returns an evaluation that may change.
+    #[inline]
     pub(super) fn find_mut(&mut self, id: EvaluationId) -> Option<&mut ParentEvaluation> {
-        self.slots.get_mut(id.index())?.as_deref_mut()
+        let held = self.slots.get_mut(id.index())?.as_deref_mut()?;
+        if self.changed.insert(id.0) {
+            self.sums.remove_evaluation(held);
+        }
+        Some(held)
+    }
+
+    /// Adds the evaluations that may have changed to the sums again, and their parents to `parents`: once for each.
+    pub(super) fn settle_changes(&mut self, parents: &mut Vec<ObjectId>) {
+        parents.append(&mut self.dropped);
+        for id in self.changed.take_all().into_iter().map(EvaluationId) {
+            if let Some(held) = self.slots.get(id.index()).and_then(Option::as_deref) {
+                self.sums.add_evaluation(held);
+                parents.push(held.parent);
+            }
+        }
+    }
+
+    /// What the evaluations of a policy amounted to when changes were last settled, without those that may have changed since.
+    pub(super) fn policy_sums(&self, policy: PolicyId) -> Option<&PolicySums> {
+        self.sums.find(policy)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (EvaluationId, &ParentEvaluation)> {
@@ -38,17 +70,25 @@ impl EvaluationTable {
 
     pub(super) fn insert(&mut self, evaluation: ParentEvaluation) -> EvaluationId {
         let evaluation = Some(Box::new(evaluation));
-        if let Some(id) = self.free.pop() {
+        let id = if let Some(id) = self.free.pop() {
             self.slots[id.index()] = evaluation;
-            return id;
-        }
-        let next = u32::try_from(self.slots.len());
-        self.slots.push(evaluation);
-        EvaluationId(next.expect("invariant: fewer than 2^32 evaluations fit into memory"))
+            id
+        } else {
+            let next = u32::try_from(self.slots.len());
+            self.slots.push(evaluation);
+            EvaluationId(next.expect("invariant: fewer than 2^32 evaluations fit into memory"))
+        };
+        // That of an earlier one with this id may still be there.
+        self.changed.insert(id.0);
+        id
     }
 
     pub(super) fn remove(&mut self, id: EvaluationId) {
-        self.slots[id.index()] = None;
+        let Some(held) = self.slots[id.index()].take() else { return };
+        if !self.changed.contains(id.0) {
+            self.sums.remove_evaluation(&held);
+        }
+        self.dropped.push(held.parent);
         self.free.push(id);
     }
 
@@ -76,7 +116,6 @@ impl EvaluationTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::{ObjectId, PolicyId};
 
     #[test]
     fn the_id_of_an_evaluation_that_was_dropped_is_given_to_a_later_one() {

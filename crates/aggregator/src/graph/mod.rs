@@ -7,7 +7,9 @@ mod edge_weights;
 mod evaluation_table;
 mod graph_node;
 mod inline_vec;
+mod marked_set;
 mod node_table;
+mod policy_sums;
 mod recount;
 mod selector_index;
 
@@ -19,6 +21,8 @@ use readiness::rollup::{LevelTally, ParentReason};
 pub(crate) use graph_node::{ChildEdge, GraphNode, ParentNode, ResyncStage};
 use graph_node::{UNSEEN_WEIGHT, weight_by};
 pub(crate) use inline_vec::InlineVec;
+pub use policy_sums::PolicySums;
+pub(crate) use policy_sums::sum_evaluations;
 
 use crate::changed_rules::ChangedRuleGroups;
 use crate::evaluation::{
@@ -62,11 +66,24 @@ impl ChildGraph {
     }
 
     pub(crate) fn parent_mut(&mut self, id: ObjectId) -> Option<&mut ParentNode> {
-        self.nodes.find_mut(id)?.parent.as_deref_mut()
+        self.nodes.parent_mut(id)
     }
 
-    pub(crate) fn parents_mut(&mut self) -> impl Iterator<Item = &mut ParentNode> {
-        self.nodes.iter_mut().filter_map(|node| node.parent.as_deref_mut())
+    /// Settles the sums of all policies, and takes the parents that may have changed since the last call: each once.
+    pub(crate) fn take_changed_parents(&mut self) -> Vec<ObjectId> {
+        let mut parents = self.nodes.take_changed_parents();
+        self.evaluations.settle_changes(&mut parents);
+        parents.sort_unstable();
+        parents.dedup();
+        parents
+    }
+
+    pub(crate) fn policy_sums(&self, policy: PolicyId) -> Option<&PolicySums> {
+        self.evaluations.policy_sums(policy)
+    }
+
+    pub(crate) fn change_parents(&mut self, change: impl Fn(&mut ParentNode)) {
+        self.nodes.change_parents(change);
     }
 
     pub(crate) fn find_evaluation(&self, id: EvaluationId) -> Option<&ParentEvaluation> {

@@ -3,6 +3,7 @@
 use std::slice;
 
 use super::graph_node::{GraphNode, ParentNode};
+use super::marked_set::MarkedSet;
 use crate::ids::{EvaluationId, ObjectId};
 
 const IDS_PER_CHUNK: u32 = 256;
@@ -12,6 +13,8 @@ const NODES_PER_CHUNK: usize = IDS_PER_CHUNK as usize;
 #[derive(Clone, Debug, Default)]
 pub(super) struct NodeTable {
     chunks: Vec<Option<Box<[GraphNode; NODES_PER_CHUNK]>>>,
+    /// Parents that may have changed.
+    changed_parents: MarkedSet,
 }
 
 impl NodeTable {
@@ -32,6 +35,20 @@ impl NodeTable {
     pub(super) fn find_mut(&mut self, id: ObjectId) -> Option<&mut GraphNode> {
         let at = id.0 as usize;
         Some(&mut self.chunks.get_mut(at / NODES_PER_CHUNK)?.as_mut()?[at % NODES_PER_CHUNK])
+    }
+
+    /// Returns a parent that may change, marked as changed.
+    pub(super) fn parent_mut(&mut self, id: ObjectId) -> Option<&mut ParentNode> {
+        let at = id.0 as usize;
+        let chunk = self.chunks.get_mut(at / NODES_PER_CHUNK)?.as_mut()?;
+        let parent = chunk[at % NODES_PER_CHUNK].parent.as_deref_mut()?;
+        self.changed_parents.insert(id.0);
+        Some(parent)
+    }
+
+    /// Takes the parents that may have changed since the last call: each once.
+    pub(super) fn take_changed_parents(&mut self) -> Vec<ObjectId> {
+        self.changed_parents.take_all().into_iter().map(ObjectId).collect()
     }
 
     /// Returns the node at `id`, created if there is none.
@@ -55,8 +72,17 @@ impl NodeTable {
         self.chunks[at] = Some(Box::new(std::array::from_fn(|_| GraphNode::default())));
     }
 
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut GraphNode> {
-        self.chunks.iter_mut().flatten().flat_map(|chunk| chunk.iter_mut())
+    /// Changes every parent, marked as changed.
+    pub(super) fn change_parents(&mut self, change: impl Fn(&mut ParentNode)) {
+        let firsts = (0..=u32::MAX).step_by(NODES_PER_CHUNK);
+        for (first, chunk) in firsts.zip(&mut self.chunks) {
+            for (id, node) in (first..).zip(chunk.iter_mut().flat_map(|chunk| chunk.iter_mut())) {
+                if let Some(parent) = node.parent.as_deref_mut() {
+                    change(parent);
+                    self.changed_parents.insert(id);
+                }
+            }
+        }
     }
 
     pub(super) fn iter(&self) -> NodeIter<'_> {

@@ -77,7 +77,7 @@ fn play(steps: &[HistoryStep]) -> EngineHarness {
 }
 
 /// The same histories in each run, unless `PROPTEST_RNG_SEED` selects others and `PROPTEST_CASES` more.
-fn config() -> ProptestConfig {
+pub(crate) fn config() -> ProptestConfig {
     let asked = ProptestConfig::default();
     let rng_seed = match asked.rng_seed {
         RngSeed::Random => RngSeed::Fixed(1),

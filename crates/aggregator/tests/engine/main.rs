@@ -42,6 +42,7 @@ mod silence;
 mod standby;
 mod steady;
 mod steps;
+mod sums;
 mod timing;
 mod turns;
 mod unjudged;

@@ -37,7 +37,7 @@ fn a_parent_is_known_by_its_policies_its_generation_and_its_children() {
     let mut w = two_groups();
     let (db, web, extra) = (w.id("db"), w.id("web"), w.id("extra"));
     assert!(w.engine.is_parent(db) && !w.engine.is_parent(web));
-    assert!(w.engine.has_owners(web) && !w.engine.has_owners(db));
+    assert!(w.engine.reader().has_owners(web) && !w.engine.reader().has_owners(db));
     assert_eq!(w.engine.parent_generation(db), Some(1));
     assert_eq!(w.engine.parent_generation(web), None);
     w.respecify("db", HandledEvidence::Handled);

@@ -21,7 +21,7 @@ use crate::failure_log::{FailureLine, FailureLog};
 use crate::kind_tasks::{KindEvent, KindRequest};
 use crate::metrics::Metrics;
 use crate::parent_writer::{MAX_HANDED_OUT_WRITES, SettledWrite, WriteFailure};
-use crate::snapshot::{NotReadyDetail, NotReadySince, StatsSnapshot};
+use crate::snapshot::{NotReadyDetail, StatsSnapshot};
 use policy::WatchPlan;
 use rollcall_core::{BlindKind, Core, RecountDrift, RecountSchedule, RuleSwaps, VerdictAges, WatchHealth};
 
@@ -49,7 +49,6 @@ pub(crate) struct EventLoop {
     ages: VerdictAges,
     /// Time at which each write in flight was requested.
     requested_at: BTreeMap<ObjectId, Time>,
-    not_ready_since: NotReadySince,
     conflicts: ConflictNotices,
     /// Failed writes, by kind, metric label and HTTP status.
     write_failures: FailureLog<(KindId, &'static str, u16), WriteFailure>,
@@ -77,7 +76,6 @@ impl EventLoop {
             stats: StatsSchedule::new(),
             ages: VerdictAges::default(),
             requested_at: BTreeMap::new(),
-            not_ready_since: NotReadySince::default(),
             conflicts: ConflictNotices::default(),
             write_failures: FailureLog::default(),
         }
@@ -272,7 +270,7 @@ impl EventLoop {
         }
         let now = self.clock.now();
         self.core.engine.set_kind_state(now, kind, state);
-        self.stats.mark_kinds_changed(now);
+        self.stats.mark_changed();
     }
 
     fn set_plan(&mut self, plan: Arc<WatchPlan>) -> anyhow::Result<()> {
@@ -294,7 +292,7 @@ impl EventLoop {
         info!(policies = plan.policies.len(), kinds = plan.kinds.len(), "plan updated");
         self.channels.kind_requests.send(KindRequest::ForgetUnplanned(Arc::clone(&plan)))?;
         self.plan = Some(plan);
-        self.stats.mark_kinds_changed(now);
+        self.stats.mark_changed();
         Ok(())
     }
 
@@ -350,16 +348,16 @@ impl EventLoop {
             trees.send_replace(Arc::new(self.core.parent_trees(now, &mut self.ages)));
         }
         let snapshot = StatsSnapshot::take_snapshot(
-            &self.core,
+            &mut self.core,
             self.plan.as_deref(),
             &self.health,
-            &mut self.not_ready_since,
+            self.metrics.named_parents(),
             now,
         );
         let recorder = NoticeRecorder { core: &self.core, channels: &self.channels };
         self.conflicts.report_overwrites(&recorder, &snapshot.overwritten);
         self.conflicts.report_owners(&recorder, self.plan.as_deref(), &snapshot.owned);
-        self.stats.end_publish(now, snapshot.parents(), self.channels.trees.is_some());
+        self.stats.end_publish(now, self.channels.trees.is_some());
         self.metrics.set_clock_offset(self.clock.offset_seconds());
         let counts = self.core.engine.take_counts();
         self.metrics

@@ -3,16 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use aggregator::{EvaluationState, KindId, KindState, ObjectId, PolicyId};
+use aggregator::{KindId, KindState, ObjectId, PolicyId};
 use readiness::Time;
 use readiness::rollup::{ConditionStatus, LevelTally, ParentReason};
-use rustc_hash::FxHashMap;
 use watcher::plan::ChildRule;
 use watcher::reflector::RuleSuspension;
-use watcher::status::ParentStatus;
 
 use policy::WatchPlan;
-use rollcall_core::{Core, TopCause, WatchHealth};
+use rollcall_core::{Core, FindingCounts, ParentPolicy, TopCause, WatchHealth};
 
 /// Maximum number of overwritten conditions, and of owned ones, that are reported individually.
 const MAX_REPORTED_CONFLICTS: usize = 1_024;
@@ -33,18 +31,8 @@ pub(crate) struct PolicyNumbers {
     pub(crate) reasons: BTreeMap<ParentReason, u64>,
     /// Verdicts of children by kind; contains every kind of the policy.
     pub(crate) children: BTreeMap<String, LevelTally>,
-    /// Number of parents whose condition is owned by another writer, by its field managers.
-    pub(crate) owned: BTreeMap<String, u64>,
-    /// Number of parents whose condition is repeatedly overwritten, by the other writers of conditions there.
-    pub(crate) yielding: BTreeMap<String, u64>,
-    /// Number of parents on which the API server prunes the condition.
-    pub(crate) pruned: u64,
-    /// Number of parents whose CRD lacks the default status: readers that use kstatus may see them ready too early.
-    pub(crate) undefaulted: u64,
-    /// Number of parents that carry Kopf's mark, of which nothing shows whether their operator succeeded.
-    pub(crate) hidden_outcomes: u64,
-    /// Number of parents in shadow mode whose own condition differs from the policy's answer.
-    pub(crate) disagreeing: u64,
+    /// Number of parents by what was found of them.
+    pub(crate) findings: FindingCounts,
     /// Rules that are not evaluated for a while, by index in `spec.children`.
     pub(crate) suspended_rules: BTreeMap<u8, RuleSuspension>,
     /// Parents that the policy selects and leaves to an older one.
@@ -60,16 +48,6 @@ pub(crate) struct LeftParents {
     pub(crate) count: u64,
     /// The first of them in the order of their names, with the name of the policy that rules each.
     pub(crate) named: BTreeMap<String, String>,
-}
-
-impl LeftParents {
-    pub(crate) fn add(&mut self, parent: String, ruling: &str) {
-        self.count += 1;
-        self.named.insert(parent, ruling.to_owned());
-        if self.named.len() > MAX_NAMED_LEFT_PARENTS {
-            self.named.pop_last();
-        }
-    }
 }
 
 /// Numbers of one kind.
@@ -141,8 +119,10 @@ pub(crate) struct StatsSnapshot {
     pub(crate) policies: BTreeMap<String, PolicyNumbers>,
     /// By kind.
     pub(crate) kinds: BTreeMap<KindId, KindNumbers>,
-    /// Parents that are not ready.
+    /// Parents that are not ready, worst first: as many as are to be named.
     pub(crate) unready: Vec<NotReadyParent>,
+    /// Number of parents that are not ready.
+    pub(crate) unready_count: u64,
     /// Parents whose condition is repeatedly overwritten.
     pub(crate) overwritten: BTreeSet<ObjectId>,
     /// Names of some of these.
@@ -169,25 +149,17 @@ pub(crate) struct StatsSnapshot {
     pub(crate) debounced: usize,
 }
 
-/// Time since which each parent has not been ready, regardless of its conditions in between: `lastTransitionTime` also
-/// changes between False and Unknown. After a restart, and in shadow mode, as far back as is known.
-#[derive(Debug, Default)]
-pub(crate) struct NotReadySince(FxHashMap<(ObjectId, PolicyId), Time>);
-
 impl StatsSnapshot {
-    /// Number of parents under all policies.
-    pub(crate) fn parents(&self) -> u64 {
-        self.policies.values().map(|numbers| numbers.parents).sum()
-    }
-
-    /// Takes a snapshot.
+    /// Takes a snapshot in which at most `named` parents that are not ready are named. What it costs does not depend on how
+    /// many parents there are, but on what has changed since the last one.
     pub(crate) fn take_snapshot(
-        core: &Core,
+        core: &mut Core,
         plan: Option<&WatchPlan>,
         health: &WatchHealth,
-        since: &mut NotReadySince,
+        named: usize,
         now: Time,
     ) -> StatsSnapshot {
+        core.numbers.refresh(&mut core.engine, &core.reflector, now);
         let mut snapshot = StatsSnapshot { planned: plan.is_some(), ..StatsSnapshot::default() };
         let Some(plan) = plan else { return snapshot };
         for id in plan.kinds.keys() {
@@ -196,70 +168,96 @@ impl StatsSnapshot {
             snapshot.kinds.insert(*id, KindNumbers { label: core.kind_label(*id), state, trouble });
         }
         snapshot.synced = snapshot.kinds.values().all(|k| k.state != KindState::Listing);
-        let mut groups: BTreeMap<PolicyId, Vec<LevelTally>> = BTreeMap::new();
-        for (id, (policy, words)) in &plan.policies {
-            let synced = core.engine.is_open(*id);
-            snapshot
-                .policies
-                .insert(words.name.clone(), PolicyNumbers { synced, ..PolicyNumbers::default() });
-            groups.insert(*id, vec![LevelTally::default(); policy.groups.len()]);
+        for (id, (_, words)) in &plan.policies {
+            snapshot.policies.insert(words.name.clone(), PolicyNumbers::of_policy(core, plan, *id));
         }
-        let before = std::mem::take(&mut since.0);
-        for state in core.engine.evaluation_states() {
-            let Some((_, words)) = plan.policies.get(&state.policy) else { continue };
-            for (group, tally) in state.groups {
-                if let Some(sum) = groups.get_mut(&state.policy).and_then(|g| g.get_mut(usize::from(*group)))
-                {
-                    *sum = sum.sum_with(tally);
-                }
-            }
-            let numbers = snapshot.policies.entry(words.name.clone()).or_default();
-            if state.yielding && snapshot.overwritten.len() < MAX_REPORTED_CONFLICTS {
-                snapshot.overwritten.insert(state.parent);
-            }
-            if state.yielding && snapshot.yielding.len() < MAX_NAMED_PARENTS {
-                snapshot.yielding.extend(parent_name(core, plan, state.parent, state.policy));
-            }
-            let known = before.get(&(state.parent, state.policy)).copied();
-            if let Some(owner) = condition_owner(core, &state)
-                && snapshot.owned.len() < MAX_REPORTED_CONFLICTS
-            {
-                snapshot.owned.insert((state.parent, state.policy, owner));
-            }
-            if let Some(unready) = count_parent(numbers, core, &state, &words.name, known.unwrap_or(now)) {
-                since.0.insert((state.parent, state.policy), unready.since);
-                snapshot.unready.push(unready);
-            }
-        }
-        count_children(&mut snapshot, core, plan, groups);
         count_suspended_rules(&mut snapshot, core, plan);
-        count_left_parents(&mut snapshot, core, plan);
-        let flapping = core.flapping_parents(MAX_NAMED_PARENTS);
-        snapshot
-            .flapping
-            .extend(flapping.into_iter().filter_map(|(id, policy)| parent_name(core, plan, id, policy)));
+        snapshot.name_parents(core, plan, named);
         (snapshot.rows, snapshot.bytes) = (core.reflector.len() as u64, core.reflector.held_bytes() as u64);
         snapshot.user_rule_usage = core.reflector.rule_work().usage();
         (snapshot.resynced, snapshot.debounced) =
             (core.engine.unready_parent_count(), core.engine.debounced_count());
         snapshot
     }
+
+    /// Names parents that are not ready, and parents in conflicts.
+    fn name_parents(&mut self, core: &Core, plan: &WatchPlan, named: usize) {
+        let is_planned = |policy: &PolicyId| plan.policies.contains_key(policy);
+        let unready = core.numbers.unready().filter(|((_, policy), ..)| is_planned(policy));
+        self.unready = unready
+            .filter_map(|((parent, policy), reason, since)| {
+                NotReadyParent::find(core, plan, (parent, policy), reason, since)
+            })
+            .take(named)
+            .collect();
+        self.unready_count = self.policies.values().map(|numbers| numbers.parents - numbers.ready).sum();
+        let yielding = || core.numbers.yielding().filter(|(_, policy)| is_planned(policy));
+        self.overwritten = yielding().map(|(parent, _)| parent).take(MAX_REPORTED_CONFLICTS).collect();
+        let name = |(parent, policy)| parent_name(core, plan, parent, policy);
+        self.yielding = yielding().take(MAX_NAMED_PARENTS).filter_map(name).collect();
+        let owned = core.numbers.kept_by_owner().filter(|((_, policy), _)| is_planned(policy));
+        self.owned = owned
+            .map(|((parent, policy), owner)| (parent, policy, owner.to_owned()))
+            .take(MAX_REPORTED_CONFLICTS)
+            .collect();
+        self.flapping = core.flapping_parents(MAX_NAMED_PARENTS).into_iter().filter_map(name).collect();
+    }
 }
 
-/// Children of each policy by kind, from the tallies of its groups.
-fn count_children(
-    snapshot: &mut StatsSnapshot,
-    core: &Core,
-    plan: &WatchPlan,
-    groups: BTreeMap<PolicyId, Vec<LevelTally>>,
-) {
-    for (id, tallies) in groups {
-        let Some((policy, words)) = plan.policies.get(&id) else { continue };
-        let numbers = snapshot.policies.entry(words.name.clone()).or_default();
-        for (group, tally) in policy.groups.iter().zip(tallies) {
-            let sum = numbers.children.entry(core.kind_label(group.kind)).or_default();
-            *sum = sum.sum_with(&tally);
+impl PolicyNumbers {
+    fn of_policy(core: &Core, plan: &WatchPlan, id: PolicyId) -> PolicyNumbers {
+        let mut numbers = PolicyNumbers { synced: core.engine.is_open(id), ..PolicyNumbers::default() };
+        let sums = core.engine.reader().policy_sums(id);
+        if let Some(sums) = sums {
+            let is_true = |reason: &ParentReason| reason.condition_status() == ConditionStatus::True;
+            numbers.parents = sums.parents;
+            numbers.ready = sums.reasons.iter().filter(|(reason, _)| is_true(reason)).map(|(_, n)| n).sum();
+            numbers.reasons.clone_from(&sums.reasons);
         }
+        let groups = plan.policies.get(&id).map_or(&[][..], |(policy, _)| &policy.groups);
+        for (at, group) in (0..=u8::MAX).zip(groups) {
+            let sum = numbers.children.entry(core.kind_label(group.kind)).or_default();
+            let tally = sums.and_then(|sums| sums.groups.get(&at));
+            *sum = tally.map_or(*sum, |tally| sum.sum_with(tally));
+        }
+        numbers.findings = core.numbers.counts_of(id).cloned().unwrap_or_default();
+        numbers.left = LeftParents::of_policy(core, plan, id);
+        numbers
+    }
+}
+
+impl LeftParents {
+    fn of_policy(core: &Core, plan: &WatchPlan, id: PolicyId) -> LeftParents {
+        let name_of = |policy: PolicyId| plan.policies.get(&policy).map(|(_, summary)| summary.name.clone());
+        let (count, named) = core.numbers.left_by(id);
+        LeftParents::new(count, named.filter_map(|(name, by)| Some((name.to_owned(), name_of(by)?))))
+    }
+
+    /// So many of them; `named` are in the order of their names, each with the name of the policy that rules it.
+    pub(crate) fn new(count: usize, named: impl Iterator<Item = (String, String)>) -> LeftParents {
+        LeftParents { count: count as u64, named: named.take(MAX_NAMED_LEFT_PARENTS).collect() }
+    }
+}
+
+impl NotReadyParent {
+    fn find(
+        core: &Core,
+        plan: &WatchPlan,
+        (parent, id): ParentPolicy,
+        reason: ParentReason,
+        since: Time,
+    ) -> Option<NotReadyParent> {
+        let (_, words) = plan.policies.get(&id)?;
+        core.reflector.read_row(parent, |row| NotReadyParent {
+            parent,
+            policy: words.name.clone(),
+            id,
+            namespace: row.namespace.to_string(),
+            name: row.name.to_string(),
+            reason,
+            since,
+            terminating_since: row.parent.as_ref().and_then(|of| Some(of.deletion()?.since)),
+        })
     }
 }
 
@@ -286,28 +284,6 @@ fn count_suspended_rules(snapshot: &mut StatsSnapshot, core: &Core, plan: &Watch
     }
 }
 
-/// Parents that policies leave to older ones. Looks at rows only where two policies write the same condition on a kind.
-fn count_left_parents(snapshot: &mut StatsSnapshot, core: &Core, plan: &WatchPlan) {
-    let may_meet = plan.kinds.values().any(|kind| {
-        let mut types = BTreeSet::new();
-        kind.interest.parent.iter().any(|rule| !types.insert(&rule.condition))
-    });
-    if !may_meet {
-        return;
-    }
-    let name_of = |policy: PolicyId| plan.policies.get(&policy).map(|(_, summary)| summary.name.clone());
-    core.reflector.for_each_row(|_, row| {
-        for left in row.parent.iter().flat_map(|parent| parent.outranked()) {
-            let Some((name, ruling)) = name_of(left.policy).zip(name_of(left.by)) else { continue };
-            let parent = match &*row.namespace {
-                "" => row.name.to_string(),
-                namespace => format!("{namespace}/{}", row.name),
-            };
-            snapshot.policies.entry(name).or_default().left.add(parent, &ruling);
-        }
-    });
-}
-
 fn parent_name(core: &Core, plan: &WatchPlan, parent: ObjectId, policy: PolicyId) -> Option<ParentName> {
     let (_, words) = plan.policies.get(&policy)?;
     core.reflector.read_row(parent, |row| ParentName {
@@ -315,74 +291,4 @@ fn parent_name(core: &Core, plan: &WatchPlan, parent: ObjectId, policy: PolicyId
         namespace: row.namespace.to_string(),
         name: row.name.to_string(),
     })
-}
-
-/// Other writers of conditions; empty if none is known.
-pub(crate) fn rival_managers(status: &ParentStatus) -> String {
-    let names: BTreeSet<&str> = status.foreign.iter().flat_map(|(_, owners, _)| owners.split(", ")).collect();
-    names.into_iter().filter(|name| !name.is_empty()).take(3).collect::<Vec<_>>().join(", ")
-}
-
-/// Owner of the condition, if another writer owns it and something would be written.
-fn condition_owner(core: &Core, state: &EvaluationState<'_>) -> Option<String> {
-    if core.engine.is_shadow(state.policy) {
-        return None;
-    }
-    let owner = core.reflector.read_row(state.parent, |row| {
-        let target = row.parent.as_ref()?.targets.iter().find(|t| t.policy == state.policy)?;
-        target.condition.is_none().then(|| target.owner().unwrap_or("").to_owned())
-    });
-    owner.flatten()
-}
-
-/// Counts one parent. Returns it if it is not ready, since `known` at the latest.
-fn count_parent(
-    numbers: &mut PolicyNumbers,
-    core: &Core,
-    state: &EvaluationState<'_>,
-    policy: &str,
-    known: Time,
-) -> Option<NotReadyParent> {
-    numbers.parents += 1;
-    numbers.pruned += u64::from(state.pruned);
-    *numbers.reasons.entry(state.answer.reason).or_default() += 1;
-    let ready = state.answer.reason.condition_status() == ConditionStatus::True;
-    numbers.ready += u64::from(ready);
-    let judged = core.engine.is_shadow(state.policy) && core.engine.has_evaluated(state.parent, state.policy);
-    let (owner, undefaulted, unready, rivals, disagrees, hides_outcome) = core
-        .reflector
-        .read_row(state.parent, |row| {
-            let parent = row.parent.as_ref()?;
-            let target = parent.targets.iter().find(|t| t.policy == state.policy)?;
-            let owner = target.condition.is_none().then(|| target.owner().unwrap_or("").to_owned());
-            let view = parent.view.answers.iter().find(|a| a.policy == state.policy)?;
-            let told = view.written.filter(|told| told.reason.condition_status() != ConditionStatus::True);
-            let unready = (!ready).then(|| NotReadyParent {
-                parent: state.parent,
-                policy: policy.to_owned(),
-                id: state.policy,
-                namespace: row.namespace.to_string(),
-                name: row.name.to_string(),
-                reason: state.answer.reason,
-                // The id may have been reused for another parent, which did not exist before its creation.
-                since: told.map_or(known, |told| told.since.min(known)).max(row.created_at()),
-                terminating_since: parent.deletion().map(|deletion| deletion.since),
-            });
-            let ours = target.condition.as_deref() == Some("Ready") && !parent.view.deleting;
-            let undefaulted = ours && parent.status.observed_generation.is_none();
-            let rivals = state.yielding.then(|| rival_managers(&parent.status));
-            let disagrees = judged && target.owner_says_true().is_some_and(|theirs| theirs != ready);
-            Some((owner, undefaulted, unready, rivals, disagrees, parent.hides_outcome()))
-        })
-        .flatten()?;
-    numbers.undefaulted += u64::from(undefaulted);
-    numbers.hidden_outcomes += u64::from(hides_outcome);
-    if let Some(rivals) = rivals {
-        *numbers.yielding.entry(rivals).or_default() += 1;
-    }
-    if let Some(owner) = owner {
-        *numbers.owned.entry(owner).or_default() += 1;
-    }
-    numbers.disagreeing += u64::from(disagrees);
-    unready
 }

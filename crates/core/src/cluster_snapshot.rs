@@ -8,6 +8,7 @@ use readiness::rollup::LevelTally;
 use readiness::{Level, Time};
 
 use super::causes::CauseFinder;
+use super::fleet_numbers::FleetNumbers;
 use super::policy_summary::{GroupSummary, PolicySummary};
 use super::render::ConditionRenderer;
 
@@ -20,6 +21,8 @@ pub struct ParentAnswer {
     pub policy: PolicyId,
     /// The answer.
     pub answer: PolicyAnswer,
+    /// Time since which the parent has not been ready, where that is known.
+    pub not_ready_since: Option<Time>,
 }
 
 /// State of all parents.
@@ -63,11 +66,12 @@ pub struct GroupTally {
 
 impl ClusterSnapshot {
     /// Collects the state of all parents.
-    pub(super) fn collect(from: CauseFinder<'_>, now: Time) -> ClusterSnapshot {
+    pub(super) fn collect(from: CauseFinder<'_>, numbers: &FleetNumbers, now: Time) -> ClusterSnapshot {
         let answer = |state: EvaluationState<'_>| ParentAnswer {
             parent: state.parent,
             policy: state.policy,
             answer: state.answer,
+            not_ready_since: numbers.not_ready_since((state.parent, state.policy)),
         };
         ClusterSnapshot {
             now,

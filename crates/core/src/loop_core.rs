@@ -17,6 +17,7 @@ use watcher::status::WantedConditions;
 use super::causes::CauseFinder;
 use super::cluster_snapshot::{ClusterSnapshot, ParentDetail};
 use super::finalizer_flaps::FinalizerFlaps;
+use super::fleet_numbers::FleetNumbers;
 use super::kind_names::KindNames;
 use super::live_reads::{self, LiveRead};
 use super::parent_write::{AddressedWrite, ParentWrite, PlannedWrite, is_told_of_generation};
@@ -38,6 +39,8 @@ pub struct Core {
     pub engine: Engine,
     /// Cached objects and verdicts.
     pub reflector: Arc<Reflector>,
+    /// Numbers of all parents, as of their last refresh.
+    pub numbers: FleetNumbers,
     kinds: KindNames,
     policies: BTreeMap<PolicyId, PolicySummary>,
     drafts: Vec<ParentDraft>,
@@ -55,6 +58,7 @@ impl Core {
         Core {
             engine: Engine::new(resync, audit, seed),
             reflector,
+            numbers: FleetNumbers::default(),
             kinds: KindNames::default(),
             policies: BTreeMap::new(),
             drafts: Vec::new(),
@@ -252,7 +256,7 @@ impl Core {
 
     /// Collects the state of all parents.
     pub fn cluster_snapshot(&self, now: Time) -> ClusterSnapshot {
-        ClusterSnapshot::collect(self.causes(), now)
+        ClusterSnapshot::collect(self.causes(), &self.numbers, now)
     }
 
     /// Collects the details of one answer; empty if it no longer exists.

@@ -7,7 +7,8 @@ use rollcall_core::{KindEvent, ParentWrite};
 
 use crate::actors::{ClusterActors, inject_fault, run_operator};
 use crate::judges::{
-    AnswerJudge, CheckedParents, CommitJudge, JudgedMoment, PlanWatch, WordsJudge, check_decision, check_end,
+    AnswerJudge, CheckedParents, CommitJudge, JudgedMoment, NumberJudge, PlanWatch, WordsJudge,
+    check_decision, check_end,
 };
 use crate::scenario::{DiceStream, HistoryKind, Sabotage, Scenario, SeedStreams};
 use crate::service::{AUDIT_PERIOD, ObjectFeed, ServiceUnderTest};
@@ -42,6 +43,7 @@ pub(crate) struct Sim {
     checked: CheckedParents,
     answers: AnswerJudge,
     words: WordsJudge,
+    numbers: NumberJudge,
     commits: CommitJudge,
 }
 
@@ -65,6 +67,7 @@ impl Sim {
             checked: CheckedParents::default(),
             answers: AnswerJudge::default(),
             words: WordsJudge::default(),
+            numbers: NumberJudge::default(),
             commits: CommitJudge::default(),
             stage: SimStage { world: SimWorld::new(streams, scenario), service, feed },
         }
@@ -238,9 +241,16 @@ impl Sim {
                 return self.stage.world.timeline.fail_invariant("the loop rests", what);
             }
         }
+        let counts = self.numbers.begin_turn();
+        if counts {
+            self.stage.service.refresh_numbers(self.stage.world.timeline.current_time());
+        }
         let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.plan_watch);
         self.answers.check_answers(&at, &mut self.checked);
         self.words.check_messages(&at);
+        if counts {
+            NumberJudge::check_numbers(&at);
+        }
         let SimStage { world, service, .. } = &mut self.stage;
         service.schedule_deadline(world);
     }

@@ -253,18 +253,25 @@ impl<'e> EngineReader<'e> {
         policies.into_iter()
     }
 
-    pub(super) fn evaluation_states(self) -> impl Iterator<Item = EvaluationState<'e>> {
-        self.graph.all_evaluations().filter_map(move |(_, held)| {
-            let delivery = &self.graph.find_parent(held.parent)?.delivery;
-            Some(EvaluationState {
-                parent: held.parent,
-                policy: held.policy,
-                answer: held.answer()?,
-                yielding: delivery.is_yielding(),
-                pruned: delivery.is_pruned(),
-                groups: &held.children.groups,
-            })
+    fn evaluation_state(self, held: &'e ParentEvaluation) -> Option<EvaluationState<'e>> {
+        let delivery = &self.graph.find_parent(held.parent)?.delivery;
+        Some(EvaluationState {
+            parent: held.parent,
+            policy: held.policy,
+            answer: held.answer()?,
+            yielding: delivery.is_yielding(),
+            pruned: delivery.is_pruned(),
+            groups: &held.children.groups,
         })
+    }
+
+    pub(super) fn evaluation_states(self) -> impl Iterator<Item = EvaluationState<'e>> {
+        self.graph.all_evaluations().filter_map(move |(_, held)| self.evaluation_state(held))
+    }
+
+    /// Returns the evaluations of one parent that have an answer.
+    pub fn states_of(self, parent: ObjectId) -> impl Iterator<Item = EvaluationState<'e>> {
+        self.evaluations_of(parent).filter_map(move |held| self.evaluation_state(held))
     }
 
     /// What the parents of a policy amounted to when changes were last taken; `None` where it has none. Costs nothing to query.

@@ -7,9 +7,8 @@ use aggregator::{ObjectId, PolicyId};
 
 use super::loop_channels::LoopChannels;
 use crate::event_recorder::EventNotice;
-use crate::snapshot::rival_managers;
 use policy::WatchPlan;
-use rollcall_core::Core;
+use rollcall_core::{Core, rival_managers};
 
 /// Sends the notices of one turn.
 pub(super) struct NoticeRecorder<'a> {

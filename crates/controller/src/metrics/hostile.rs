@@ -8,7 +8,7 @@ use watcher::ApiFailureCause;
 use super::Metrics;
 use crate::kind_tasks::KindEvent;
 use crate::snapshot::{NotReadyDetail, NotReadyParent, ParentName, PolicyNumbers, StatsSnapshot};
-use rollcall_core::{NodeToken, TopCause};
+use rollcall_core::{FindingCounts, NodeToken, TopCause};
 
 /// Number of policies.
 pub(super) const HOSTILE_POLICIES: usize = 20;
@@ -66,12 +66,18 @@ pub(super) fn hostile_snapshot(parents: usize) -> StatsSnapshot {
     for at in 0..HOSTILE_POLICIES {
         let children = HOSTILE_KINDS[1..].iter().map(|&kind| (kind.to_owned(), tally)).collect();
         // One manager for each of ten thousand parents.
-        let owned = (0..500).map(|n| (format!("manager \"{n}\"\n{at}"), 1)).collect();
+        let owned = (0..500).map(|n| (format!("manager \"{n}\"\n{at}").into(), 1)).collect();
         let reasons = reasons.iter().map(|reason| (*reason, 100)).collect();
-        let numbers = PolicyNumbers { reasons, children, owned, ..PolicyNumbers::default() };
+        let numbers = PolicyNumbers {
+            reasons,
+            children,
+            findings: FindingCounts { owned, ..FindingCounts::default() },
+            ..PolicyNumbers::default()
+        };
         snapshot.policies.insert(format!("policy-{at}"), numbers);
     }
-    snapshot.unready = (0..parents)
+    snapshot.unready_count = parents as u64;
+    snapshot.unready = (0..parents.min(500))
         .map(|at| not_ready(at, &format!("db-{at}\"}} 1\n\\{{"), reasons[at % reasons.len()]))
         .collect();
     let named = |at: usize| ParentName {

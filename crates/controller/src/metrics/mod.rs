@@ -228,6 +228,11 @@ impl Metrics {
         self.leader.set(i64::from(leads));
     }
 
+    /// Number of parents that are not ready and have series of their own.
+    pub(crate) fn named_parents(&self) -> usize {
+        self.parent_series.named_parents()
+    }
+
     /// Records a snapshot. `story` returns the details of a parent with series of its own, and is called for no other.
     /// A standby exports the same series at 0, so that a sum over all replicas counts each once.
     pub(crate) fn record_snapshot(

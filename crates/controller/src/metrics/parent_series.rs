@@ -105,6 +105,11 @@ impl ParentSeries {
         })
     }
 
+    /// Number of parents that are not ready and have series of their own.
+    pub(super) fn named_parents(&self) -> usize {
+        self.export
+    }
+
     /// Records the parents of a snapshot; `None` on a standby, where the leader exports them. `story` is called only
     /// for exported parents.
     pub(super) fn record_snapshot(
@@ -113,10 +118,9 @@ impl ParentSeries {
         story: impl Fn(&NotReadyParent) -> NotReadyDetail,
     ) {
         let unready = snapshot.map_or(&[][..], |snapshot| &snapshot.unready);
-        let worst = top_unready(unready, self.export);
         let (mut since, mut info, mut terminating) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let (mut causes, mut children) = (BTreeMap::new(), BTreeMap::new());
-        for (at, parent) in worst.into_iter().enumerate() {
+        for (at, parent) in unready.iter().take(self.export).enumerate() {
             let name = truncate_labels([&parent.policy, &parent.namespace, &parent.name]);
             let reason = parent.reason;
             let NotReadyDetail { cause, children: tally } = story(parent);
@@ -150,21 +154,9 @@ impl ParentSeries {
         };
         self.yielding.replace_all(snapshot.map(|snapshot| ones(&snapshot.yielding)).unwrap_or_default());
         self.flapping.replace_all(snapshot.map(|snapshot| ones(&snapshot.flapping)).unwrap_or_default());
-        self.not_exported.set(gauge_value(unready.len().saturating_sub(self.export)));
+        let count = snapshot.map_or(0, |snapshot| snapshot.unready_count);
+        self.not_exported.set(gauge_value(count.saturating_sub(self.export as u64)));
     }
-}
-
-/// The worst parents, and of equally bad ones those that have been not ready for longest: parents suspended on purpose
-/// for days must not hide one that failed a minute ago.
-fn top_unready(unready: &[NotReadyParent], most: usize) -> Vec<&NotReadyParent> {
-    let order = |p: &&NotReadyParent| (p.reason.child_level(), p.since, p.parent, p.id);
-    let mut worst: Vec<&NotReadyParent> = unready.iter().collect();
-    if worst.len() > most {
-        worst.select_nth_unstable_by_key(most, order);
-        worst.truncate(most);
-    }
-    worst.sort_unstable_by_key(order);
-    worst
 }
 
 fn truncate_labels<const LABELS: usize>(words: [&String; LABELS]) -> [String; LABELS] {

@@ -328,13 +328,17 @@ impl PlannedSeries {
             }
             self.yielding
                 .with_label_values(&[policy])
-                .set(gauge_value(numbers.yielding.values().sum::<u64>()) * shares);
+                .set(gauge_value(numbers.findings.yielding.values().sum::<u64>()) * shares);
             self.owned
                 .with_label_values(&[policy])
-                .set(gauge_value(numbers.owned.values().sum::<u64>()) * shares);
-            self.pruned.with_label_values(&[policy]).set(gauge_value(numbers.pruned) * shares);
-            self.undefaulted.with_label_values(&[policy]).set(gauge_value(numbers.undefaulted) * shares);
-            self.disagreements.with_label_values(&[policy]).set(gauge_value(numbers.disagreeing) * shares);
+                .set(gauge_value(numbers.findings.owned.values().sum::<u64>()) * shares);
+            self.pruned.with_label_values(&[policy]).set(gauge_value(numbers.findings.pruned) * shares);
+            self.undefaulted
+                .with_label_values(&[policy])
+                .set(gauge_value(numbers.findings.undefaulted) * shares);
+            self.disagreements
+                .with_label_values(&[policy])
+                .set(gauge_value(numbers.findings.disagreeing) * shares);
             self.suspended_rules
                 .with_label_values(&[policy])
                 .set(gauge_value(numbers.suspended_rules.len()) * shares);

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use watcher::reflector::{NamespaceName, Reflector};
 
 use super::digests::{child_digests, hash_of};
-use rollcall_core::{ClusterSnapshot, ParentDetail};
+use rollcall_core::{ClusterSnapshot, ParentAnswer, ParentDetail};
 
 /// Maximum depth shown.
 pub(super) const MAX_TREE_DEPTH: usize = 16;
@@ -103,21 +103,13 @@ pub(super) struct PageDifference {
 }
 
 impl PageView {
-    /// Builds a view. `unready` holds the time since which parents have not been ready, for parents whose conditions
-    /// lack it.
-    pub(super) fn new(
-        mut world: ClusterSnapshot,
-        reflector: &Reflector,
-        unready: &FxHashMap<(ObjectId, PolicyId), Time>,
-    ) -> PageView {
+    /// Builds a view.
+    pub(super) fn new(mut world: ClusterSnapshot, reflector: &Reflector) -> PageView {
         world.edges.sort_unstable_by_key(|e| (e.parent, e.policy, e.child));
         let policies = world.policies.into_iter().map(|(id, words)| (id, words.name)).collect();
         let names = Arc::new(PageNames { kinds: world.kinds, policies });
         let digests = child_digests(&world.edges, reflector, world.now);
-        let rows = world.answers.iter().filter_map(|s| {
-            let known = unready.get(&(s.parent, s.policy)).copied();
-            build_row(reflector, s.parent, s.policy, s.answer, known)
-        });
+        let rows = world.answers.iter().filter_map(|answer| build_row(reflector, answer));
         let mut shown = PageView::of_rows(world.now, names, world.edges, rows.collect());
         shown.set_digests(&digests);
         shown
@@ -241,13 +233,8 @@ pub(super) fn sort_key<'a>(names: &'a PageNames, row: &'a PageRow) -> (usize, [&
     (row.verdict_level() as usize, rest)
 }
 
-fn build_row(
-    reflector: &Reflector,
-    parent: ObjectId,
-    policy: PolicyId,
-    answer: PolicyAnswer,
-    unready: Option<Time>,
-) -> Option<PageRow> {
+fn build_row(reflector: &Reflector, of: &ParentAnswer) -> Option<PageRow> {
+    let ParentAnswer { parent, policy, answer, not_ready_since } = *of;
     let read = reflector.read_row(parent, |row| {
         let own = row.parent.as_ref()?;
         let view = own.view.answers.iter().find(|a| a.policy == policy)?;
@@ -262,7 +249,7 @@ fn build_row(
             namespace: row.namespace.clone(),
             name: row.name.clone(),
             answer,
-            since: unready.or(written.map(|written| written.since)),
+            since: not_ready_since.or(written.map(|written| written.since)),
             digest: 0,
         })
     });

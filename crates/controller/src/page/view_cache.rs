@@ -7,7 +7,6 @@ use std::time::Duration;
 use aggregator::{ObjectId, PolicyId};
 use anyhow::Context;
 use readiness::Time;
-use rustc_hash::FxHashMap;
 use tokio::sync::{Mutex, Semaphore, broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use watcher::reflector::Reflector;
@@ -132,14 +131,13 @@ impl ViewCache {
             return Ok(shown.clone());
         }
         self.turned.store(false, Ordering::Relaxed);
-        let snapshot = moved.borrow_and_update().clone();
+        moved.mark_unchanged();
         let (to, world) = oneshot::channel();
         self.queries.send(LoopQuery::Cluster(to)).await.ok().context("the loop is gone")?;
         let world = world.await.context("the loop is gone")?;
         let reflector = self.reflector.clone();
         // Sorting many parents takes a while and would block other tasks on this thread.
-        let made =
-            tokio::task::spawn_blocking(move || PageView::new(world, &reflector, &unready_since(&snapshot)));
+        let made = tokio::task::spawn_blocking(move || PageView::new(world, &reflector));
         let shown = Arc::new(made.await.context("failed to sort parents")?);
         let before = held.view.replace(shown.clone());
         let done = self.clock.now();
@@ -255,10 +253,6 @@ impl ViewCache {
             guard.0 = CachedView::default();
         }
     }
-}
-
-fn unready_since(snapshot: &StatsSnapshot) -> FxHashMap<(ObjectId, PolicyId), Time> {
-    snapshot.unready.iter().map(|parent| ((parent.parent, parent.id), parent.since)).collect()
 }
 
 /// One subscriber to changes.

@@ -131,7 +131,7 @@ pub(super) fn policy_status(
         vec![condition("Accepted", accepted), condition("Watching", watching), condition("Ready", ready)];
     let left = numbers.map(|numbers| &numbers.left).filter(|left| left.count > 0);
     conditions.extend(left.map(|left| condition("Conflicted", conflicted_condition(left))));
-    let hidden = numbers.map_or(0, |numbers| numbers.hidden_outcomes);
+    let hidden = numbers.map_or(0, |numbers| numbers.findings.hidden_outcomes);
     if hidden > 0 && used.is_some_and(|used| used.compiled.proof.is_none()) {
         conditions.push(condition("OutcomesHidden", hidden_outcomes_condition(hidden)));
     }
@@ -294,8 +294,8 @@ fn ready_condition(
     if !missing.explain.lines.is_empty() {
         words.push(format!("explanations are incomplete: {}", missing.message(&missing.explain)));
     }
-    if !numbers.owned.is_empty() {
-        let owners = numbers.owned.iter().map(|(owner, n)| match owner.as_str() {
+    if !numbers.findings.owned.is_empty() {
+        let owners = numbers.findings.owned.iter().map(|(owner, n)| match &**owner {
             "" => format!("{n} parents"),
             owner => format!("{n} parents by {owner}"),
         });
@@ -304,8 +304,8 @@ fn ready_condition(
             "the condition is owned by another field manager on {owners}: set spec.condition.fallback or takeover"
         ));
     }
-    if !numbers.yielding.is_empty() {
-        let rivals = numbers.yielding.iter().map(|(rivals, n)| match rivals.as_str() {
+    if !numbers.findings.yielding.is_empty() {
+        let rivals = numbers.findings.yielding.iter().map(|(rivals, n)| match &**rivals {
             "" => format!("{n} parents"),
             rivals => format!("{n} parents where {rivals} writes conditions too"),
         });
@@ -315,10 +315,10 @@ fn ready_condition(
              a minute; set spec.condition.fallback to use another type"
         ));
     }
-    if numbers.pruned > 0 {
+    if numbers.findings.pruned > 0 {
         words.push(format!(
             "{} parents cannot store the condition: their CRD's schema prunes status.conditions; declare the field there",
-            numbers.pruned
+            numbers.findings.pruned
         ));
     }
     words.extend(
@@ -327,7 +327,11 @@ fn ready_condition(
     if numbers.suspended_rules.values().any(|suspension| suspension.entirely) {
         return (false, PolicyReason::RuleTooSlow, words.join("; "));
     }
-    let reason = match (numbers.owned.is_empty(), numbers.pruned, numbers.yielding.values().sum::<u64>()) {
+    let reason = match (
+        numbers.findings.owned.is_empty(),
+        numbers.findings.pruned,
+        numbers.findings.yielding.values().sum::<u64>(),
+    ) {
         (true, 0, 0) if !numbers.suspended_rules.is_empty() => PolicyReason::RuleTooSlow,
         (false, ..) => PolicyReason::ConditionOwned,
         (true, 1.., _) => PolicyReason::ConditionPruned,

@@ -183,6 +183,11 @@ impl ServiceUnderTest {
         is_due
     }
 
+    /// Brings the numbers of all parents up to date.
+    pub(crate) fn refresh_numbers(&mut self, now: Time) {
+        self.core.numbers.refresh(&mut self.core.engine, &self.core.reflector, now);
+    }
+
     /// Tells the loop of a kind, at its next turn.
     pub(crate) fn queue_kind_event(&mut self, kind: usize, event: KindEvent) {
         self.kind_events.push_back((kind_id(kind), event));

@@ -274,6 +274,12 @@ impl Reflector {
         self.rows().dirty_len()
     }
 
+    /// Takes the parents that were read again since the last call and show nothing else than before: what nobody waits for, a
+    /// number may show.
+    pub fn take_reread_parents(&self) -> Vec<ObjectId> {
+        self.rows().take_reread()
+    }
+
     /// Takes the changes of finalizers since the last call, of objects that still exist.
     pub fn take_finalizer_changes(&self) -> Vec<FinalizerChange> {
         self.0.finalizers.take_changes(self.rows())

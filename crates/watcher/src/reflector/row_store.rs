@@ -99,6 +99,7 @@ impl RowStore {
         row: ObjectRow,
         plan: Option<&PlannedInterest>,
     ) -> Option<ApplyOutcome> {
+        let is_parent = row.parent.is_some();
         let (id, (outcome, released, strangers)) = self.rows.with_slot_of(uid, |slot| {
             let mut new = row;
             if plan.is_some_and(|plan| !plan.holds()) {
@@ -135,8 +136,10 @@ impl RowStore {
         if strangers {
             mark_children_out_of_reach(&self.rows, id);
         }
-        if matches!(outcome, Some(ApplyOutcome::Moved(_))) {
-            self.rows.mark_dirty(id);
+        match outcome {
+            Some(ApplyOutcome::Moved(_)) => self.rows.mark_dirty(id),
+            Some(ApplyOutcome::Same) if is_parent => self.rows.mark_reread(id),
+            _ => {}
         }
         outcome
     }

@@ -14,6 +14,8 @@ pub(super) struct Rows {
     slots: SlotTable,
     account: MemoryAccount,
     dirty: DirtySet,
+    /// Parents that were read again, and show nothing else than before.
+    reread: DirtySet,
     wake: Box<dyn Fn() + Send + Sync>,
 }
 
@@ -24,6 +26,7 @@ impl Rows {
             slots: SlotTable::default(),
             account: MemoryAccount::default(),
             dirty: DirtySet::default(),
+            reread: DirtySet::default(),
             wake: Box::new(wake),
         }
     }
@@ -117,6 +120,16 @@ impl Rows {
         if self.dirty.insert(id) {
             self.wake();
         }
+    }
+
+    /// Records that a parent was read again, and shows nothing else than before.
+    pub(super) fn mark_reread(&self, id: ObjectId) {
+        self.reread.insert(id);
+    }
+
+    /// Takes the parents that were read again and show nothing else than before.
+    pub(super) fn take_reread(&self) -> Vec<ObjectId> {
+        self.reread.take_up_to(usize::MAX)
     }
 
     /// Wakes the reader of the dirty set.

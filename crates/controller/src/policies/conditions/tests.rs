@@ -1,6 +1,7 @@
 //! What keeps a policy from being carried out is in its status, with what mends it.
 
 use aggregator::{Acceptance, PolicyId};
+use rollcall_core::FindingCounts;
 use std::collections::BTreeMap;
 
 use policy::PolicySettings;
@@ -119,7 +120,8 @@ fn a_rule_that_is_not_evaluated_for_a_while_is_named() {
 fn an_operator_whose_failures_are_invisible_is_told_of_unless_the_policy_asks_for_a_proof() {
     let (found, mut used) = policy_of_jobs();
     let status = |used: &PolicyInUse, hidden_outcomes| {
-        let numbers = PolicyNumbers { synced: true, hidden_outcomes, ..PolicyNumbers::default() };
+        let findings = FindingCounts { hidden_outcomes, ..FindingCounts::default() };
+        let numbers = PolicyNumbers { synced: true, findings, ..PolicyNumbers::default() };
         let missing = MissingRights::of_policy("db", &RightsFindings::default(), &GrantFindings::default());
         let decided =
             DecidedPolicy { refused: None, accepted: None, used: Some(used), missing, records: None };
@@ -156,9 +158,7 @@ fn parents_that_an_older_policy_rules_are_named_and_the_rest_counted() {
         policy_status(&found, &decided, Some(numbers), &StatsSnapshot::default(), &old, NOW)
     };
     assert!(status(&numbers).conditions.iter().all(|condition| condition.r#type != "Conflicted"));
-    for n in (0..30).rev() {
-        numbers.left.add(format!("shop/db-{n:02}"), "first");
-    }
+    numbers.left = LeftParents::new(30, (0..30).map(|n| (format!("shop/db-{n:02}"), "first".to_owned())));
     let status = status(&numbers);
     let conflicted = condition(&status, "Conflicted");
     assert_eq!((&*conflicted.status, &*conflicted.reason), ("True", "RuledByOlderPolicy"));

@@ -52,9 +52,9 @@ impl ObservationSchedule {
     pub(crate) fn enroll_unready(&mut self, id: ObjectId, graph: &mut ChildGraph, now: Time) {
         if graph.find_parent(id).is_some_and(|p| p.resync == ResyncStage::Outside)
             && graph.is_parent_unready(id)
-            && let Some(parent) = graph.parent_mut(id)
+            && let Some(stage) = graph.resync_stage_mut(id)
         {
-            parent.resync = ResyncStage::Enrolled;
+            *stage = ResyncStage::Enrolled;
             self.resync.enroll_key(id, now);
         }
     }
@@ -71,8 +71,8 @@ impl ObservationSchedule {
     pub(crate) fn take_due_resync(&mut self, now: Time, graph: &mut ChildGraph) -> Option<ObjectId> {
         while let Some(id) = self.resync.take_due(now) {
             let unready = graph.is_parent_unready(id);
-            if let Some(parent) = graph.parent_mut(id) {
-                parent.resync = if unready { ResyncStage::Resynced } else { ResyncStage::Outside };
+            if let Some(stage) = graph.resync_stage_mut(id) {
+                *stage = if unready { ResyncStage::Resynced } else { ResyncStage::Outside };
             }
             if unready {
                 return Some(id);

@@ -1,13 +1,15 @@
 //! Processor time per flip of a child.
 
-use std::thread;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use clap::Args;
 
 use crate::families::Families;
-use crate::service::MeasuredService;
+use crate::service::{MeasuredService, StreamClient};
 use crate::subject::SubjectArgs;
 
 #[derive(Args)]
@@ -21,6 +23,12 @@ pub(crate) struct FlipArgs {
     /// Seconds that are measured.
     #[arg(long, default_value_t = 30, value_name = "SECONDS")]
     seconds: u32,
+    /// Readers of the page's stream of changes.
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    streams: usize,
+    /// Scrapes the metrics every 15 seconds, as Prometheus does.
+    #[arg(long)]
+    scrape: bool,
 }
 
 /// Prints the processor time per flip at each number of parents.
@@ -29,6 +37,8 @@ pub(crate) async fn run(subject: &SubjectArgs, args: &FlipArgs) -> anyhow::Resul
         let families = Families::serve(*parents, 2).await?;
         let mut service = MeasuredService::start(subject, &families.kubeconfig)?;
         service.wait_until("all parents are told True", |_| families.all_ready())?;
+        service.wait_until_at_rest()?;
+        let readers = Readers::connect(&service, args)?;
         service.wait_until_at_rest()?;
         let (start, idle) = (service.processor_seconds()?, rest(&service, args.seconds)?);
         let before = service.processor_seconds()?;
@@ -43,13 +53,55 @@ pub(crate) async fn run(subject: &SubjectArgs, args: &FlipArgs) -> anyhow::Resul
         let took = service.processor_seconds()? - before;
         service.wait_until("all parents are told True again", |_| families.all_ready())?;
         ensure!(families.answer(0) == "True");
+        let heard = readers.end()?;
         println!(
-            "{parents:7} parents: start {start:6.2} s, idle {:.2} ms a second, {:.2} ms a flip",
+            "{parents:7} parents, {} streams ({heard} bytes each), {}: start {start:6.2} s, idle {:.2} ms a second, {:.2} ms a flip",
+            args.streams,
+            if args.scrape { "scraped" } else { "not scraped" },
             idle * 1e3 / f64::from(args.seconds),
             took * 1e3 / f64::from(flips),
         );
     }
     Ok(())
+}
+
+/// Clients of the service while it is measured.
+struct Readers {
+    streams: Vec<StreamClient>,
+    scraper: Option<(Arc<AtomicBool>, JoinHandle<()>)>,
+}
+
+impl Readers {
+    fn connect(service: &MeasuredService, args: &FlipArgs) -> anyhow::Result<Readers> {
+        let streams = (0..args.streams).map(|_| service.open_stream()).collect::<anyhow::Result<_>>()?;
+        let scraper = args.scrape.then(|| {
+            let (ends, client) = (Arc::new(AtomicBool::new(false)), service.client());
+            let stop = ends.clone();
+            let scrapes = thread::spawn(move || {
+                for second in 0_u32.. {
+                    if stop.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    if second.is_multiple_of(15) {
+                        client.get("/metrics");
+                    }
+                    thread::sleep(Duration::from_secs(1));
+                }
+            });
+            (ends, scrapes)
+        });
+        Ok(Readers { streams, scraper })
+    }
+
+    /// Ends all, and returns how many bytes each stream brought at least.
+    fn end(self) -> anyhow::Result<usize> {
+        if let Some((ends, scrapes)) = self.scraper {
+            ends.store(true, Ordering::Relaxed);
+            scrapes.join().ok().context("the scraper failed")?;
+        }
+        let heard = self.streams.into_iter().map(StreamClient::end).collect::<anyhow::Result<Vec<_>>>()?;
+        Ok(heard.into_iter().min().unwrap_or(0))
+    }
 }
 
 /// Processor time of a service to which nothing happens.

@@ -2,13 +2,13 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use serde_json::Value;
 
 use crate::subject::SubjectArgs;
@@ -23,7 +23,45 @@ const GIVE_UP: Duration = Duration::from_mins(20);
 /// A running service, killed when dropped.
 pub(crate) struct MeasuredService {
     child: Child,
+    client: ServiceClient,
+}
+
+/// Where the service listens.
+#[derive(Clone)]
+pub(crate) struct ServiceClient {
     address: String,
+}
+
+impl ServiceClient {
+    fn request(&self, path: &str) -> Option<TcpStream> {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.address);
+        let mut stream = TcpStream::connect(&self.address).ok()?;
+        stream.write_all(request.as_bytes()).ok()?;
+        Some(stream)
+    }
+
+    /// The whole answer to a request.
+    pub(crate) fn get(&self, path: &str) -> Option<String> {
+        let mut answer = String::new();
+        self.request(path)?.read_to_string(&mut answer).ok()?;
+        Some(answer)
+    }
+}
+
+/// A reader of the page's stream of changes.
+pub(crate) struct StreamClient {
+    stream: TcpStream,
+    reader: JoinHandle<usize>,
+}
+
+impl StreamClient {
+    /// Disconnects, and returns how many bytes came.
+    pub(crate) fn end(self) -> anyhow::Result<usize> {
+        self.stream.shutdown(Shutdown::Both).ok();
+        let heard = self.reader.join().ok().context("the reader of a stream failed")?;
+        ensure!(heard > 0, "a stream brought nothing");
+        Ok(heard)
+    }
 }
 
 impl Drop for MeasuredService {
@@ -62,26 +100,36 @@ impl MeasuredService {
         // What it logs is of no interest, but it has to be read.
         thread::spawn(move || lines.for_each(drop));
         let address = address.context("the service ended before it listened")?;
-        Ok(MeasuredService { child, address })
+        Ok(MeasuredService { child, client: ServiceClient { address } })
     }
 
-    fn get(&self, path: &str) -> Option<String> {
-        let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.address);
-        let mut stream = TcpStream::connect(&self.address).ok()?;
-        stream.write_all(request.as_bytes()).ok()?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).ok()?;
-        Some(answer)
+    /// Where it listens.
+    pub(crate) fn client(&self) -> ServiceClient {
+        self.client.clone()
+    }
+
+    /// Opens a stream of changes, which is read until it ends.
+    pub(crate) fn open_stream(&self) -> anyhow::Result<StreamClient> {
+        let stream = self.client.request("/api/v1/stream").context("the service does not answer")?;
+        let mut received = stream.try_clone()?;
+        let reader = thread::spawn(move || {
+            let (mut heard, mut buffer) = (0, [0; 16 * 1024]);
+            while let Ok(some @ 1..) = received.read(&mut buffer) {
+                heard += some;
+            }
+            heard
+        });
+        Ok(StreamClient { stream, reader })
     }
 
     /// Whether `/readyz` says that every kind was listed.
     pub(crate) fn is_synced(&self) -> bool {
-        self.get("/readyz").is_some_and(|answer| answer.starts_with("HTTP/1.1 200"))
+        self.client.get("/readyz").is_some_and(|answer| answer.starts_with("HTTP/1.1 200"))
     }
 
     /// Evaluations of custom rules so far.
     pub(crate) fn rule_evaluations(&self) -> f64 {
-        let answer = self.get("/metrics").unwrap_or_default();
+        let answer = self.client.get("/metrics").unwrap_or_default();
         let series = answer.lines().filter(|line| line.starts_with("rollcall_rule_evaluations_total"));
         series.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
     }

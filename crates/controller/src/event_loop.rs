@@ -88,7 +88,7 @@ impl EventLoop {
             tokio::select! { biased;
                 () = stop.cancelled() => return Ok(()),
                 () = self.clock.wait_until_known() => {}
-                Some(ask) = self.channels.queries.recv() => ask.answer_query(&self.core, self.clock.now()),
+                Some(ask) = self.channels.queries.recv() => ask.answer_query(&mut self.core, self.clock.now()),
             }
         }
         self.set_leadership(self.channels.leadership.is_leader());
@@ -114,7 +114,7 @@ impl EventLoop {
                 LoopInput::Leadership(leads) => self.set_leadership(leads),
                 LoopInput::Kind(kind, event) => self.on_kind_event(kind, &event),
                 LoopInput::Plan(plan) => self.set_plan(plan)?,
-                LoopInput::Query(ask) => ask.answer_query(&self.core, now),
+                LoopInput::Query(ask) => ask.answer_query(&mut self.core, now),
                 LoopInput::Dirty(moved) => {
                     self.stats.mark_changed();
                     self.core.observe_objects(self.clock.now(), &moved);

@@ -159,7 +159,7 @@ impl StatsSnapshot {
         named: usize,
         now: Time,
     ) -> StatsSnapshot {
-        core.numbers.refresh(&mut core.engine, &core.reflector, now);
+        core.refresh_numbers(now);
         let mut snapshot = StatsSnapshot { planned: plan.is_some(), ..StatsSnapshot::default() };
         let Some(plan) = plan else { return snapshot };
         for id in plan.kinds.keys() {

@@ -73,16 +73,15 @@ pub struct FleetNumbers {
 }
 
 impl FleetNumbers {
-    /// Brings the numbers up to date. Costs what has changed since the last call.
-    pub fn refresh(&mut self, engine: &mut Engine, reflector: &Reflector, now: Time) {
-        let mut changed = engine.take_changed_parents();
-        changed.extend(reflector.take_reread_parents());
-        changed.sort_unstable();
-        changed.dedup();
+    /// Brings the numbers up to date. Costs what has changed since the last call; returns the parents of which something did
+    /// that shows.
+    pub fn refresh(&mut self, engine: &mut Engine, reflector: &Reflector, now: Time) -> Vec<ObjectId> {
+        let changed = engine.take_changed_parents();
         let sources = FindingSources { engine, reflector };
-        for parent in changed {
+        for parent in changed.iter().copied().chain(reflector.take_reread_parents()) {
             self.refresh_parent(sources, parent, now);
         }
+        changed
     }
 
     /// Numbers made from all parents anew, for tests and the simulator. What is known of when parents stopped being ready is

@@ -4,7 +4,6 @@
 //! writes. Nothing in here waits, and nothing in here depends on kube.
 
 mod causes;
-mod cluster_snapshot;
 pub mod event_causes;
 mod finalizer_flaps;
 mod fleet_numbers;
@@ -13,6 +12,8 @@ pub mod live_reads;
 mod loop_core;
 mod node_reason;
 mod outage_end;
+mod parent_detail;
+mod parent_feed;
 mod parent_findings;
 mod parent_write;
 pub mod pod_causes;
@@ -35,11 +36,12 @@ mod write_queue;
 pub mod write_reply;
 mod write_schedule;
 
-pub use cluster_snapshot::{ClusterSnapshot, GroupTally, ParentAnswer, ParentDetail};
 pub use fleet_numbers::{FindingCounts, FleetNumbers, ParentPolicy};
 pub use live_reads::{KnownObject, LiveRead, WatchLag};
 pub use loop_core::Core;
 pub use node_reason::{NodeReason, NodeToken};
+pub use parent_detail::{GroupTally, ParentDetail};
+pub use parent_feed::{ClusterNames, ParentAnswer, ParentChanges};
 pub use parent_findings::{ParentFindings, rival_managers};
 pub use parent_write::ParentWrite;
 pub use pod_causes::UnreadyWorkload;

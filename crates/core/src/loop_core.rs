@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aggregator::{
-    DeliveryDecision, DeliveryOutcome, Engine, EnginePolicy, KindId, ObjectId, ParentDraft, PolicyAnswer,
-    PolicyId, WriteTicket,
+    DeliveryDecision, DeliveryOutcome, Engine, EnginePolicy, KindId, ObjectId, ParentDraft, PolicyId,
+    WriteTicket,
 };
 use readiness::Time;
 use readiness::rollup::{LevelTally, ParentReason};
@@ -15,11 +15,12 @@ use watcher::reflector::{ObjectRow, Reflector};
 use watcher::status::WantedConditions;
 
 use super::causes::CauseFinder;
-use super::cluster_snapshot::{ClusterSnapshot, ParentDetail};
 use super::finalizer_flaps::FinalizerFlaps;
 use super::fleet_numbers::FleetNumbers;
 use super::kind_names::KindNames;
 use super::live_reads::{self, LiveRead};
+use super::parent_detail::ParentDetail;
+use super::parent_feed::{FeedSources, ParentChanges, ParentFeed};
 use super::parent_write::{AddressedWrite, ParentWrite, PlannedWrite, is_told_of_generation};
 use super::policy_summary::PolicySummary;
 use super::proof_queue::ProofQueue;
@@ -41,6 +42,7 @@ pub struct Core {
     pub reflector: Arc<Reflector>,
     /// Numbers of all parents, as of their last refresh.
     pub numbers: FleetNumbers,
+    feed: ParentFeed,
     kinds: KindNames,
     policies: BTreeMap<PolicyId, PolicySummary>,
     drafts: Vec<ParentDraft>,
@@ -59,6 +61,7 @@ impl Core {
             engine: Engine::new(resync, audit, seed),
             reflector,
             numbers: FleetNumbers::default(),
+            feed: ParentFeed::default(),
             kinds: KindNames::default(),
             policies: BTreeMap::new(),
             drafts: Vec::new(),
@@ -83,6 +86,7 @@ impl Core {
     /// Sets the display name of a kind.
     pub fn set_kind_name(&mut self, kind: KindId, name: &str, group: &str) {
         self.kinds.insert(kind, name, group);
+        self.feed.forget_names();
     }
 
     /// Kind and group as in metrics and logs: `Deployment.apps`.
@@ -93,6 +97,7 @@ impl Core {
     /// Adds, changes, or (`None`) removes a policy.
     pub fn set_policy(&mut self, now: Time, id: PolicyId, policy: Option<(EnginePolicy, PolicySummary)>) {
         let (policy, words) = policy.unzip();
+        self.feed.forget_names();
         if let Some(words) = words {
             self.policies.insert(id, words);
         } else {
@@ -221,17 +226,6 @@ impl Core {
         self.renderer().render_conditions(parent, now)
     }
 
-    /// Message of the condition of a parent under one policy, with this answer.
-    pub fn render_message(
-        &self,
-        parent: ObjectId,
-        policy: PolicyId,
-        answer: PolicyAnswer,
-        now: Time,
-    ) -> String {
-        self.renderer().render_message(parent, policy, answer, now)
-    }
-
     /// Transitions of the last turn.
     pub fn take_transitions(&mut self) -> Vec<Transition> {
         std::mem::take(&mut self.transitions)
@@ -254,9 +248,22 @@ impl Core {
         tallies.fold(LevelTally::default(), |sum, tally| sum.sum_with(&tally))
     }
 
-    /// Collects the state of all parents.
-    pub fn cluster_snapshot(&self, now: Time) -> ClusterSnapshot {
-        ClusterSnapshot::collect(self.causes(), &self.numbers, now)
+    /// Brings the numbers of all parents up to date.
+    pub fn refresh_numbers(&mut self, now: Time) {
+        let changed = self.numbers.refresh(&mut self.engine, &self.reflector, now);
+        self.feed.record_changed(&changed);
+    }
+
+    /// Takes what has changed of all parents after the changes of this number; everything if there is none.
+    pub fn take_parent_changes(&mut self, after: Option<u64>, now: Time) -> ParentChanges {
+        self.refresh_numbers(now);
+        let Core { engine, numbers, kinds, policies, feed, .. } = self;
+        feed.take_changes(after, FeedSources { engine, numbers, kinds, policies }, now)
+    }
+
+    /// Nobody asks for what has changed any more.
+    pub fn end_parent_feed(&mut self) {
+        self.feed.end();
     }
 
     /// Collects the details of one answer; empty if it no longer exists.
@@ -383,10 +390,5 @@ impl Core {
         let shown = self.reflector.read_row(parent, |row| row.parent.as_ref().map(|p| p.view.digest));
         self.schedule.end_write(ticket, outcome, shown.flatten(), now);
         self.engine.settle_write(parent, ticket, outcome, now);
-    }
-
-    /// The name of a kind, for messages; `object` where it is not known.
-    pub fn kind_name(&self, kind: KindId) -> &str {
-        self.kinds.name(kind)
     }
 }

@@ -79,8 +79,8 @@ impl Fleet {
             self.core.run_turn(self.now);
             self.now = self.now + Duration::from_millis(250);
         }
-        let Core { numbers, engine, reflector, .. } = &mut self.core;
-        numbers.refresh(engine, reflector, self.now);
+        self.core.refresh_numbers(self.now);
+        let Core { numbers, engine, reflector, .. } = &self.core;
         assert_eq!(numbers.find_difference(&numbers.recount(engine, reflector, self.now)), None);
     }
 

@@ -106,8 +106,7 @@ impl QuotedShop {
     fn says(&self, uid: &str) -> String {
         let id = self.core.reflector.find_object(uid).unwrap();
         let policy = self.core.engine.policies_of(id).next().unwrap();
-        let answer = self.core.engine.answer_of(id, policy).unwrap();
-        self.core.render_message(id, policy, answer, self.now)
+        self.core.parent_detail(id, policy, self.now).message
     }
 }
 

@@ -37,8 +37,8 @@ impl EvaluationTable {
         Some(held)
     }
 
-    /// Adds the evaluations that may have changed to the sums again, and their parents to `parents`: once for each.
-    pub(super) fn settle_changes(&mut self, parents: &mut Vec<ObjectId>) {
+    /// Adds the evaluations that may have changed to the sums again. Returns their parents with `parents`: each once, in order.
+    pub(super) fn settle_changes(&mut self, mut parents: Vec<ObjectId>) -> Vec<ObjectId> {
         parents.append(&mut self.dropped);
         for id in self.changed.take_all().into_iter().map(EvaluationId) {
             if let Some(held) = self.slots.get(id.index()).and_then(Option::as_deref) {
@@ -46,6 +46,9 @@ impl EvaluationTable {
                 parents.push(held.parent);
             }
         }
+        parents.sort_unstable();
+        parents.dedup();
+        parents
     }
 
     /// What the evaluations of a policy amounted to when changes were last settled, without those that may have changed since.

@@ -69,13 +69,14 @@ impl ChildGraph {
         self.nodes.parent_mut(id)
     }
 
+    /// Returns the part of a parent in the resync, which nothing depends on that is told or counted.
+    pub(crate) fn resync_stage_mut(&mut self, id: ObjectId) -> Option<&mut ResyncStage> {
+        Some(&mut self.nodes.find_mut(id)?.parent.as_deref_mut()?.resync)
+    }
+
     /// Settles the sums of all policies, and takes the parents that may have changed since the last call: each once.
     pub(crate) fn take_changed_parents(&mut self) -> Vec<ObjectId> {
-        let mut parents = self.nodes.take_changed_parents();
-        self.evaluations.settle_changes(&mut parents);
-        parents.sort_unstable();
-        parents.dedup();
-        parents
+        self.evaluations.settle_changes(self.nodes.take_changed_parents())
     }
 
     pub(crate) fn policy_sums(&self, policy: PolicyId) -> Option<&PolicySums> {

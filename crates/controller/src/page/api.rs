@@ -14,10 +14,10 @@ use super::authz::{PageViewer, ViewerRequest};
 use super::page_service::PageService;
 use super::refusal::PageRefusal;
 use super::tree;
-use super::view::{PageNames, PageRow, PageView, sort_key};
+use super::view::{PageRow, PageView, sort_key};
 use super::view_cache::MAX_MESSAGES_PER_QUERY;
 use super::visibility::{VisibleScope, may_list_any, visible_to};
-use rollcall_core::{GroupTally, ParentDetail, Transition};
+use rollcall_core::{ClusterNames, GroupTally, ParentDetail, Transition};
 
 /// Default number of rows in a list.
 const DEFAULT_LIST_LIMIT: usize = 100;
@@ -80,7 +80,7 @@ impl ParentListQuery {
 }
 
 /// Serializes one row.
-pub(super) fn row_json(names: &PageNames, row: &PageRow, message: &str) -> Value {
+pub(super) fn row_json(names: &ClusterNames, row: &PageRow, message: &str) -> Value {
     json!({
         "uid": &*row.uid, "kind": names.kind_name(row.kind), "label": names.kind_label(row.kind), "namespace": &*row.namespace, "name": &*row.name,
         "policy": names.policy_name(row.policy), "verdict": row.verdict_level().as_str(),
@@ -114,7 +114,7 @@ pub(super) async fn list_parents(
     };
     let shown = page.0.views.current_view().await?;
     let within = |space: &str| asked.namespace.is_empty() || *asked.namespace == *space;
-    let wanted = shown.places.iter().filter(|(_, space)| within(space)).cloned();
+    let wanted = shown.places().filter(|(_, space)| within(space)).cloned();
     let seen = visible_to(&page, &viewer, &shown.names, wanted).await?;
     if seen.is_nothing() && !may_list_any(&page, &viewer, &shown.names, &asked.namespace).await? {
         return Err(PageRefusal::NoRights);
@@ -149,7 +149,7 @@ impl<'a> ParentList<'a> {
             counts: Level::ALL.iter().map(|level| (level.as_str(), 0)).collect(),
             ..ParentList::default()
         };
-        for row in shown.rows.iter().filter(|row| seen.may_see(row.kind, &row.namespace)) {
+        for row in shown.rows().filter(|row| seen.may_see(row.kind, &row.namespace)) {
             found.policies.insert(shown.names.policy_name(row.policy));
             found.namespaces.insert(&row.namespace);
             if !asked.matches_filters(shown, row, &needle) {
@@ -207,6 +207,7 @@ pub(super) async fn find_row(
     // Rows are sorted by severity.
     let row = shown
         .rows_of(uid)
+        .into_iter()
         .find(|row| policy.is_empty() || shown.names.policy_name(row.policy) == policy)
         .cloned();
     let row = row.ok_or(PageRefusal::NotFound)?;
@@ -236,6 +237,7 @@ pub(super) async fn get_parent(
     answer["now"] = json!(shown.now.0);
     answer["policies"] = shown
         .rows_of(&uid)
+        .into_iter()
         .map(|row| json!({ "name": shown.names.policy_name(row.policy), "verdict": row.verdict_level().as_str() }))
         .collect();
     answer["decided"] = json!(deciding_branch(&row, &words.groups));

@@ -28,7 +28,7 @@ use crate::listener::fixture::serve_connection;
 use crate::metrics::Metrics;
 use crate::reviews::{AccessAuthorizer, TokenAuthenticator};
 use crate::transitions::TransitionHub;
-use rollcall_core::{ClusterSnapshot, ParentDetail};
+use rollcall_core::{ParentChanges, ParentDetail};
 
 /// Time after which a client goes away; longer than every limit of the listener.
 const CLIENT_STAY: Duration = Duration::from_secs(45);
@@ -91,7 +91,9 @@ impl PageFixture {
 async fn answer_queries(mut asked: mpsc::Receiver<LoopQuery>) {
     while let Some(query) = asked.recv().await {
         match query {
-            LoopQuery::Cluster(to) => _ = to.send(ClusterSnapshot::default()),
+            LoopQuery::Changes(_, to) => _ = to.send(ParentChanges::default()),
+            LoopQuery::EndChanges => {}
+            LoopQuery::Edges(to) => _ = to.send(Vec::new()),
             LoopQuery::Details(of, to) => _ = to.send(vec![ParentDetail::default(); of.len()]),
         }
     }

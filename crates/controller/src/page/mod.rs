@@ -8,7 +8,7 @@ mod api;
 mod around_cache;
 mod authz;
 mod branch;
-mod digests;
+mod edge_list;
 #[cfg(feature = "fixtures")]
 pub(crate) mod fixture;
 mod page_service;

@@ -44,7 +44,7 @@ pub(super) async fn open_stream(
     let place = page.0.streams.clone().try_acquire_owned().map_err(|_| PageRefusal::TooManyStreams)?;
     let listening = page.0.views.subscribe_changes();
     let shown = page.0.views.current_view().await?;
-    let seen = visible_to(&page, &viewer, &shown.names, shown.places.iter().cloned()).await?;
+    let seen = visible_to(&page, &viewer, &shown.names, shown.places().cloned()).await?;
     if seen.is_nothing() && !may_list_any(&page, &viewer, &shown.names, "").await? {
         return Err(PageRefusal::NoRights);
     }

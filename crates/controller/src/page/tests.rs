@@ -26,7 +26,7 @@ use crate::reviews::review_server::ReviewServer;
 use crate::reviews::{AccessAuthorizer, AccessRight, TokenAuthenticator};
 use crate::snapshot::StatsSnapshot;
 use crate::transitions::TransitionHub;
-use rollcall_core::{ClusterSnapshot, ParentDetail};
+use rollcall_core::{ParentChanges, ParentDetail};
 
 /// Ann may list databases in `a`; all other tokens are unknown.
 fn ann(path: &str, review: &Value) -> Value {
@@ -72,10 +72,12 @@ fn stage(listen: &str) -> PageHarness {
     tokio::spawn(async move {
         while let Some(ask) = asked.recv().await {
             match ask {
-                LoopQuery::Cluster(to) => {
+                LoopQuery::Changes(_, to) => {
                     counted.fetch_add(1, Ordering::Relaxed);
-                    _ = to.send(ClusterSnapshot::default());
+                    _ = to.send(ParentChanges::default());
                 }
+                LoopQuery::EndChanges => {}
+                LoopQuery::Edges(to) => _ = to.send(Vec::new()),
                 LoopQuery::Details(of, to) => _ = to.send(vec![ParentDetail::default(); of.len()]),
             }
         }
@@ -220,7 +222,7 @@ fn reload() -> Arc<ChangeBatch> {
         changed: Vec::new(),
         gone: Vec::new(),
         reload: true,
-        names: view::PageNames::default(),
+        names: Arc::default(),
     })
 }
 

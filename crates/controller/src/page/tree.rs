@@ -6,6 +6,7 @@ use rollcall_core::NodeReason;
 use serde::Serialize;
 use watcher::reflector::Reflector;
 
+use super::edge_list::EdgeList;
 use super::view::{KindNamespace, MAX_TREE_DEPTH, PageRow, PageView};
 
 /// One object.
@@ -64,6 +65,7 @@ fn is_zero(n: &usize) -> bool {
 /// Extracts the tree of one parent.
 pub(super) struct TreePicker<'a> {
     pub(super) view: &'a PageView,
+    pub(super) edges: &'a EdgeList,
     pub(super) reflector: &'a Reflector,
     /// Number of objects that still fit.
     pub(super) room: usize,
@@ -94,7 +96,8 @@ impl TreePicker<'_> {
             return;
         }
         let shown = self.view;
-        let mut children: Vec<_> = shown
+        let mut children: Vec<_> = self
+            .edges
             .children_of(parent, policy)
             .iter()
             .filter_map(|edge| {

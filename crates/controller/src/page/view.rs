@@ -1,17 +1,19 @@
-//! View of the page, built from the state of all parents: rows sorted by severity, and edges from parents to children.
+//! View of the page: the rows of all parents, sorted by severity.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Ordering;
+#[cfg(feature = "fixtures")]
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use aggregator::{ChildOf, KindId, ObjectId, PolicyAnswer, PolicyId};
+use aggregator::{KindId, ObjectId, PolicyAnswer, PolicyId};
 #[cfg(feature = "fixtures")]
 use readiness::rollup::ParentReason;
 use readiness::{Level, Time};
+use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
 use rustc_hash::FxHashMap;
 use watcher::reflector::{NamespaceName, Reflector};
 
-use super::digests::{child_digests, hash_of};
-use rollcall_core::{ClusterSnapshot, ParentAnswer, ParentDetail};
+use rollcall_core::{ClusterNames, ParentAnswer, ParentChanges, ParentDetail};
 
 /// Maximum depth shown.
 pub(super) const MAX_TREE_DEPTH: usize = 16;
@@ -38,8 +40,6 @@ pub(super) struct PageRow {
     pub(super) answer: PolicyAnswer,
     /// Time since which the parent has been ready, or not ready.
     pub(super) since: Option<Time>,
-    /// Fingerprint of everything shown in the row.
-    digest: u64,
 }
 
 impl PageRow {
@@ -48,186 +48,193 @@ impl PageRow {
     }
 }
 
-/// Names of kinds and policies.
-#[derive(Clone, Debug, Default)]
-pub(super) struct PageNames {
-    /// Kinds: display name, and the same with the group.
-    pub(super) kinds: BTreeMap<KindId, (String, String)>,
-    /// Policies.
-    pub(super) policies: BTreeMap<PolicyId, String>,
+/// A row in its place: worst first, then by name.
+#[derive(Clone, Debug)]
+struct RankedRow {
+    row: Arc<PageRow>,
+    names: Arc<ClusterNames>,
 }
 
-impl PageNames {
-    /// Display name of a kind.
-    pub(super) fn kind_name(&self, kind: KindId) -> &str {
-        self.kinds.get(&kind).map_or("object", |(name, _)| name)
-    }
-
-    /// Display name of a kind, with its group.
-    pub(super) fn kind_label(&self, kind: KindId) -> &str {
-        self.kinds.get(&kind).map_or("object", |(_, label)| label)
-    }
-
-    /// Name of a policy.
-    pub(super) fn policy_name(&self, policy: PolicyId) -> &str {
-        self.policies.get(&policy).map_or("", String::as_str)
+impl RankedRow {
+    fn rank(&self) -> (usize, [&str; 5]) {
+        sort_key(&self.names, &self.row)
     }
 }
 
-/// Immutable view of everything that is shown.
+impl PartialEq for RankedRow {
+    fn eq(&self, other: &RankedRow) -> bool {
+        self.rank() == other.rank()
+    }
+}
+
+impl Eq for RankedRow {}
+
+impl PartialOrd for RankedRow {
+    fn partial_cmp(&self, other: &RankedRow) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for RankedRow {
+    fn cmp(&self, other: &RankedRow) -> Ordering {
+        self.rank().cmp(&other.rank())
+    }
+}
+
+/// Immutable view of everything that is shown. It shares with the view before it what did not change.
 #[derive(Debug, Default)]
 pub(super) struct PageView {
+    /// Number of the changes up to which it shows everything.
+    pub(super) number: u64,
     /// Time of the view.
     pub(super) now: Time,
-    /// Rows, worst first.
-    pub(super) rows: Vec<PageRow>,
     /// Names of kinds and policies.
-    pub(super) names: Arc<PageNames>,
-    /// Kinds and namespaces of the parents, without duplicates.
-    pub(super) places: Vec<KindNamespace>,
+    pub(super) names: Arc<ClusterNames>,
     /// Details of some answers, requested once.
     pub(super) details: tokio::sync::Mutex<FxHashMap<(ObjectId, PolicyId), ParentDetail>>,
-    /// Edges, sorted by parent and policy.
-    edges: Vec<ChildOf>,
-    by_uid: FxHashMap<Arc<str>, Vec<u32>>,
-    by_id: FxHashMap<(ObjectId, PolicyId), u32>,
+    rows: RedBlackTreeSetSync<RankedRow>,
+    by_id: RedBlackTreeMapSync<(ObjectId, PolicyId), Arc<PageRow>>,
+    by_uid: RedBlackTreeMapSync<Arc<str>, ObjectId>,
+    /// Number of rows in each kind and namespace.
+    places: RedBlackTreeMapSync<KindNamespace, usize>,
 }
 
 /// Difference between two views.
 #[derive(Debug, Default)]
 pub(super) struct PageDifference {
-    /// New or changed rows.
-    pub(super) changed: Vec<PageRow>,
+    /// New or changed rows, and those of which something below may have changed.
+    pub(super) changed: Vec<Arc<PageRow>>,
     /// Deleted rows.
-    pub(super) gone: Vec<PageRow>,
+    pub(super) gone: Vec<Arc<PageRow>>,
+    /// Everything may have changed.
+    pub(super) is_whole: bool,
 }
 
 impl PageView {
-    /// Builds a view.
-    pub(super) fn new(mut world: ClusterSnapshot, reflector: &Reflector) -> PageView {
-        world.edges.sort_unstable_by_key(|e| (e.parent, e.policy, e.child));
-        let policies = world.policies.into_iter().map(|(id, words)| (id, words.name)).collect();
-        let names = Arc::new(PageNames { kinds: world.kinds, policies });
-        let digests = child_digests(&world.edges, reflector, world.now);
-        let rows = world.answers.iter().filter_map(|answer| build_row(reflector, answer));
-        let mut shown = PageView::of_rows(world.now, names, world.edges, rows.collect());
-        shown.set_digests(&digests);
-        shown
+    /// Builds the view that shows these changes too, and says how it differs. Costs what has changed, unless everything is
+    /// told.
+    pub(super) fn with_changes(
+        &self,
+        changes: &ParentChanges,
+        reflector: &Reflector,
+    ) -> (PageView, PageDifference) {
+        let ParentChanges { number, now, is_whole, ref changed, ref answers, ref names } = *changes;
+        let mut view = PageView { number, now, names: names.clone(), ..PageView::default() };
+        let mut difference = PageDifference { is_whole, ..PageDifference::default() };
+        if !is_whole {
+            (view.rows, view.by_id) = (self.rows.clone(), self.by_id.clone());
+            (view.by_uid, view.places) = (self.by_uid.clone(), self.places.clone());
+            difference.gone = changed.iter().flat_map(|parent| view.remove_parent(*parent)).collect();
+        }
+        for row in answers.iter().filter_map(|answer| build_row(reflector, answer)) {
+            let row = Arc::new(row);
+            view.insert_row(row.clone());
+            if !is_whole {
+                difference.changed.push(row);
+            }
+        }
+        let is_there =
+            |gone: &PageRow| view.find_row(gone.parent, gone.policy).is_some_and(|row| row.uid == gone.uid);
+        difference.gone.retain(|gone| !is_there(gone));
+        (view, difference)
     }
 
-    /// A view of these rows, put in order.
-    fn of_rows(now: Time, names: Arc<PageNames>, edges: Vec<ChildOf>, mut rows: Vec<PageRow>) -> PageView {
-        rows.sort_by(|a, b| sort_key(&names, a).cmp(&sort_key(&names, b)));
-        let places: BTreeSet<KindNamespace> =
-            rows.iter().map(|row| (row.kind, row.namespace.clone())).collect();
-        let places = places.into_iter().collect();
-        let mut shown = PageView { now, rows, names, places, edges, ..PageView::default() };
-        for (at, row) in (0..=u32::MAX).zip(&shown.rows) {
-            shown.by_uid.entry(row.uid.clone()).or_default().push(at);
-            shown.by_id.insert((row.parent, row.policy), at);
+    fn insert_row(&mut self, row: Arc<PageRow>) {
+        let place = (row.kind, row.namespace.clone());
+        let count = self.places.get(&place).copied().unwrap_or(0);
+        self.places.insert_mut(place, count + 1);
+        self.by_uid.insert_mut(row.uid.clone(), row.parent);
+        self.by_id.insert_mut((row.parent, row.policy), row.clone());
+        self.rows.insert_mut(RankedRow { row, names: self.names.clone() });
+    }
+
+    /// Removes the rows of a parent, and returns them.
+    fn remove_parent(&mut self, parent: ObjectId) -> Vec<Arc<PageRow>> {
+        let rows: Vec<_> = self.rows_of_id(parent).cloned().collect();
+        for row in &rows {
+            self.by_id.remove_mut(&(parent, row.policy));
+            if self.by_uid.get(&row.uid) == Some(&parent) {
+                self.by_uid.remove_mut(&row.uid);
+            }
+            self.rows.remove_mut(&RankedRow { row: row.clone(), names: self.names.clone() });
+            let place = (row.kind, row.namespace.clone());
+            match self.places.get(&place).copied() {
+                Some(2..) => {
+                    let count = self.places.get(&place).copied().unwrap_or(1);
+                    self.places.insert_mut(place, count - 1);
+                }
+                _ => _ = self.places.remove_mut(&place),
+            }
         }
-        shown
+        rows
     }
 
     /// A view of one policy and one kind, with these parents: namespace, name and reason.
     #[cfg(feature = "fixtures")]
     pub(super) fn of_parents(parents: &[(&str, &str, ParentReason)]) -> PageView {
         let (policy, kind) = (PolicyId(0), KindId(0));
-        let names = PageNames {
+        let names = ClusterNames {
             kinds: BTreeMap::from([(kind, ("Database".to_owned(), "Database.example.com".to_owned()))]),
             policies: BTreeMap::from([(policy, "databases".to_owned())]),
         };
-        let row = |(at, (namespace, name, reason)): (u32, &(&str, &str, ParentReason))| PageRow {
-            parent: ObjectId(at),
-            policy,
-            uid: Arc::from(format!("uid-{at}")),
-            kind,
-            namespace: (*namespace).into(),
-            name: (*name).into(),
-            answer: PolicyAnswer { reason: *reason, total: 1, ready: 0, reconciling: false, stalled: false },
-            since: None,
-            digest: 0,
-        };
-        let rows = (0..=u32::MAX).zip(parents).map(row).collect();
-        PageView::of_rows(Time(0), Arc::new(names), Vec::new(), rows)
+        let mut view = PageView { names: Arc::new(names), ..PageView::default() };
+        for (at, (namespace, name, reason)) in (0..=u32::MAX).zip(parents) {
+            view.insert_row(Arc::new(PageRow {
+                parent: ObjectId(at),
+                policy,
+                uid: Arc::from(format!("uid-{at}")),
+                kind,
+                namespace: (*namespace).into(),
+                name: (*name).into(),
+                answer: PolicyAnswer {
+                    reason: *reason,
+                    total: 1,
+                    ready: 0,
+                    reconciling: false,
+                    stalled: false,
+                },
+                since: None,
+            }));
+        }
+        view
     }
 
-    /// Answers about the parent with this uid.
-    pub(super) fn rows_of(&self, uid: &str) -> impl Iterator<Item = &PageRow> {
-        self.by_uid.get(uid).into_iter().flatten().filter_map(|at| self.rows.get(*at as usize))
+    /// All rows, worst first.
+    pub(super) fn rows(&self) -> impl Iterator<Item = &PageRow> {
+        self.rows.iter().map(|ranked| &*ranked.row)
+    }
+
+    /// Kinds and namespaces of the parents, each once.
+    pub(super) fn places(&self) -> impl Iterator<Item = &KindNamespace> {
+        self.places.keys()
+    }
+
+    fn find_row(&self, parent: ObjectId, policy: PolicyId) -> Option<&PageRow> {
+        self.by_id.get(&(parent, policy)).map(|row| &**row)
+    }
+
+    fn rows_of_id(&self, parent: ObjectId) -> impl Iterator<Item = &Arc<PageRow>> {
+        let range = (parent, PolicyId(0))..=(parent, PolicyId(u32::MAX));
+        self.by_id.range(range).map(|(_, row)| row)
+    }
+
+    /// Answers about the parent with this uid, worst first.
+    pub(super) fn rows_of(&self, uid: &str) -> Vec<&PageRow> {
+        let rows = self.by_uid.get(uid).into_iter().flat_map(|parent| self.rows_of_id(*parent));
+        let mut rows: Vec<&PageRow> = rows.map(|row| &**row).filter(|row| *row.uid == *uid).collect();
+        rows.sort_by_key(|row| sort_key(&self.names, row));
+        rows
     }
 
     /// Worst answer about an object that is also a parent.
     pub(super) fn worst_row(&self, id: ObjectId) -> Option<&PageRow> {
-        let policies = self.names.policies.keys().filter_map(|policy| self.by_id.get(&(id, *policy)));
-        policies
-            .filter_map(|at| self.rows.get(*at as usize))
-            .min_by_key(|row| (row.verdict_level(), row.policy))
-    }
-
-    /// Children of a parent under a policy.
-    pub(super) fn children_of(&self, parent: ObjectId, policy: PolicyId) -> &[ChildOf] {
-        let from = self.edges.partition_point(|e| (e.parent, e.policy) < (parent, policy));
-        let to = self.edges.partition_point(|e| (e.parent, e.policy) <= (parent, policy));
-        &self.edges[from..to]
-    }
-
-    /// Difference from `before`.
-    pub(super) fn diff_from(&self, before: &PageView) -> PageDifference {
-        let held = |of: &PageView, row: &PageRow| -> Option<u64> {
-            of.rows_of(&row.uid).find(|other| other.policy == row.policy).map(|other| other.digest)
-        };
-        PageDifference {
-            changed: self.rows.iter().filter(|row| held(before, row) != Some(row.digest)).cloned().collect(),
-            gone: before.rows.iter().filter(|row| held(self, row).is_none()).cloned().collect(),
-        }
-    }
-
-    /// Sets the fingerprint of every row, over its own answer and its descendants.
-    fn set_digests(&mut self, digests: &FxHashMap<ObjectId, u64>) {
-        let mut done: Vec<Option<u64>> = vec![None; self.rows.len()];
-        for at in 0..self.rows.len() {
-            self.row_digest(at, digests, &mut done, 0);
-        }
-        for (row, digest) in self.rows.iter_mut().zip(done) {
-            row.digest = digest.unwrap_or_default();
-        }
-    }
-
-    fn row_digest(
-        &self,
-        at: usize,
-        digests: &FxHashMap<ObjectId, u64>,
-        done: &mut [Option<u64>],
-        depth: usize,
-    ) -> u64 {
-        if let Some(known) = done[at] {
-            return known;
-        }
-        let row = &self.rows[at];
-        let PolicyAnswer { reason, total, ready, reconciling, stalled } = row.answer;
-        let mut sum = hash_of((reason.as_str(), total, ready, reconciling, stalled, row.since.map(|s| s.0)));
-        // Set before the descent: a row met again below itself is not walked a second time.
-        done[at] = Some(sum);
-        if depth >= MAX_TREE_DEPTH {
-            return sum;
-        }
-        for edge in self.children_of(row.parent, row.policy) {
-            let own = digests.get(&edge.child).copied().unwrap_or_default();
-            sum = sum.wrapping_add(hash_of((edge.child.0, edge.group, own)));
-            if let Some(below) = self.worst_row(edge.child) {
-                let below = self.by_id.get(&(below.parent, below.policy)).copied();
-                let below = below.map_or(0, |at| self.row_digest(at as usize, digests, done, depth + 1));
-                sum = sum.wrapping_add(hash_of(below));
-            }
-        }
-        done[at] = Some(sum);
-        sum
+        let rows = self.rows_of_id(id).map(|row| &**row);
+        rows.min_by_key(|row| (row.verdict_level(), row.policy))
     }
 }
 
 /// Sort key of a row: severity, then name. Deterministic for the same state.
-pub(super) fn sort_key<'a>(names: &'a PageNames, row: &'a PageRow) -> (usize, [&'a str; 5]) {
+pub(super) fn sort_key<'a>(names: &'a ClusterNames, row: &'a PageRow) -> (usize, [&'a str; 5]) {
     let rest =
         [&*row.namespace, &*row.name, names.kind_label(row.kind), names.policy_name(row.policy), &*row.uid];
     (row.verdict_level() as usize, rest)
@@ -250,8 +257,10 @@ fn build_row(reflector: &Reflector, of: &ParentAnswer) -> Option<PageRow> {
             name: row.name.clone(),
             answer,
             since: not_ready_since.or(written.map(|written| written.since)),
-            digest: 0,
         })
     });
     read.flatten()
 }
+
+#[cfg(test)]
+mod tests;

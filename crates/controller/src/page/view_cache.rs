@@ -4,19 +4,20 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use aggregator::{ObjectId, PolicyId};
+use aggregator::{ChildOf, ObjectId, PolicyId};
 use anyhow::Context;
 use readiness::Time;
 use tokio::sync::{Mutex, Semaphore, broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use watcher::reflector::Reflector;
 
+use super::edge_list::EdgeList;
 use super::tree::{PageNode, TreePicker};
-use super::view::{PageNames, PageRow, PageView};
+use super::view::{PageDifference, PageRow, PageView};
 use crate::clock::ServerClock;
 use crate::snapshot::StatsSnapshot;
 use crate::transitions::TransitionHub;
-use rollcall_core::{ClusterSnapshot, Core, ParentDetail};
+use rollcall_core::{ClusterNames, Core, ParentChanges, ParentDetail};
 
 /// Minimum interval between two views.
 const MIN_VIEW_INTERVAL: Duration = Duration::from_millis(250);
@@ -36,17 +37,23 @@ const MAX_CONCURRENT_TREES: usize = 2;
 
 /// Query of the page to the event loop.
 pub(crate) enum LoopQuery {
-    /// State of all parents.
-    Cluster(oneshot::Sender<ClusterSnapshot>),
+    /// What has changed of all parents after the changes of this number; everything if there is none.
+    Changes(Option<u64>, oneshot::Sender<ParentChanges>),
+    /// Nobody asks for changes any more.
+    EndChanges,
+    /// Edges from all parents to their children.
+    Edges(oneshot::Sender<Vec<ChildOf>>),
     /// Details of these answers.
     Details(Vec<(ObjectId, PolicyId)>, oneshot::Sender<Vec<ParentDetail>>),
 }
 
 impl LoopQuery {
     /// Answers the query on the loop. The requester may be gone.
-    pub(crate) fn answer_query(self, core: &Core, now: Time) {
+    pub(crate) fn answer_query(self, core: &mut Core, now: Time) {
         match self {
-            LoopQuery::Cluster(to) => _ = to.send(core.cluster_snapshot(now)),
+            LoopQuery::Changes(after, to) => _ = to.send(core.take_parent_changes(after, now)),
+            LoopQuery::EndChanges => core.end_parent_feed(),
+            LoopQuery::Edges(to) => _ = to.send(core.engine.counted_children().collect()),
             LoopQuery::Details(of, to) => {
                 _ = to.send(
                     of.into_iter().map(|(parent, policy)| core.parent_detail(parent, policy, now)).collect(),
@@ -62,13 +69,21 @@ pub(super) struct ChangeBatch {
     /// Time of the view.
     pub(super) now: Time,
     /// New or changed rows, with their messages.
-    pub(super) changed: Vec<(PageRow, String)>,
+    pub(super) changed: Vec<(Arc<PageRow>, String)>,
     /// Deleted rows.
-    pub(super) gone: Vec<PageRow>,
+    pub(super) gone: Vec<Arc<PageRow>>,
     /// Too many changes: clients reload everything.
     pub(super) reload: bool,
     /// Names of kinds and policies.
-    pub(super) names: PageNames,
+    pub(super) names: Arc<ClusterNames>,
+}
+
+/// Edges as of the changes of a number, and the time before which they are not collected again.
+#[derive(Default)]
+struct CachedEdges {
+    number: u64,
+    edges: Arc<EdgeList>,
+    kept_until: Time,
 }
 
 #[derive(Default)]
@@ -86,6 +101,7 @@ pub(super) struct ViewCache {
     queries: mpsc::Sender<LoopQuery>,
     snapshot: watch::Receiver<Arc<StatsSnapshot>>,
     cached: Mutex<(CachedView, watch::Receiver<Arc<StatsSnapshot>>)>,
+    edges: Mutex<CachedEdges>,
     pub(super) batches: broadcast::Sender<Arc<ChangeBatch>>,
     streams: AtomicUsize,
     trees: Semaphore,
@@ -112,6 +128,7 @@ impl ViewCache {
             queries: asks,
             snapshot,
             cached: held,
+            edges: Mutex::default(),
             batches,
             streams,
             trees,
@@ -132,20 +149,43 @@ impl ViewCache {
         }
         self.turned.store(false, Ordering::Relaxed);
         moved.mark_unchanged();
-        let (to, world) = oneshot::channel();
-        self.queries.send(LoopQuery::Cluster(to)).await.ok().context("the loop is gone")?;
-        let world = world.await.context("the loop is gone")?;
+        let before = held.view.clone();
+        let (to, changes) = oneshot::channel();
+        let query = LoopQuery::Changes(before.as_ref().map(|before| before.number), to);
+        self.queries.send(query).await.ok().context("the loop is gone")?;
+        let changes = changes.await.context("the loop is gone")?;
         let reflector = self.reflector.clone();
+        let base = before.clone().unwrap_or_default();
         // Sorting many parents takes a while and would block other tasks on this thread.
-        let made = tokio::task::spawn_blocking(move || PageView::new(world, &reflector));
-        let shown = Arc::new(made.await.context("failed to sort parents")?);
-        let before = held.view.replace(shown.clone());
+        let made = tokio::task::spawn_blocking(move || base.with_changes(&changes, &reflector));
+        let (shown, difference) = made.await.context("failed to sort parents")?;
+        let shown = Arc::new(shown);
+        held.view = Some(shown.clone());
         let done = self.clock.now();
         held.fresh_until = done + MIN_VIEW_INTERVAL.max((done - now) * VIEW_COST_FACTOR);
         if let Some(before) = before.filter(|_| self.batches.receiver_count() > 0) {
-            self.publish_changes(&shown, &before).await?;
+            self.publish_changes(&shown, &before, difference).await?;
         }
         Ok(shown)
+    }
+
+    /// Edges that are no older than a view. Collecting all takes the loop a while, so that there is a pause in between.
+    async fn edges_of(&self, shown: &PageView) -> anyhow::Result<Arc<EdgeList>> {
+        let mut held = self.edges.lock().await;
+        if held.number >= shown.number {
+            return Ok(held.edges.clone());
+        }
+        tokio::time::sleep(held.kept_until - self.clock.now()).await;
+        let asked = self.clock.now();
+        let (to, edges) = oneshot::channel();
+        self.queries.send(LoopQuery::Edges(to)).await.ok().context("the loop is gone")?;
+        let edges = edges.await.context("the loop is gone")?;
+        let sorted = tokio::task::spawn_blocking(move || Arc::new(EdgeList::new(edges)));
+        let edges = sorted.await.context("failed to sort edges")?;
+        let done = self.clock.now();
+        let kept_until = done + (done - asked) * VIEW_COST_FACTOR;
+        *held = CachedEdges { number: shown.number, edges: edges.clone(), kept_until };
+        Ok(edges)
     }
 
     /// Tree of one parent, with at most `room` objects.
@@ -157,9 +197,10 @@ impl ViewCache {
     ) -> anyhow::Result<Vec<PageNode>> {
         // Clients that request large trees wait for each other, so that the service does not wait for them.
         let _turn = self.trees.acquire().await.context("the page is gone")?;
+        let edges = self.edges_of(&shown).await?;
         let reflector = self.reflector.clone();
         let picked = tokio::task::spawn_blocking(move || {
-            TreePicker { view: &shown, reflector: &reflector, room }.pick_tree(&root)
+            TreePicker { view: &shown, edges: &edges, reflector: &reflector, room }.pick_tree(&root)
         });
         picked.await.context("failed to pick a tree")
     }
@@ -200,22 +241,23 @@ impl ViewCache {
         StreamSubscription { views: self.clone(), batches: self.batches.subscribe() }
     }
 
-    async fn publish_changes(&self, shown: &PageView, before: &PageView) -> anyhow::Result<()> {
-        let difference = shown.diff_from(before);
-        let reload = difference.changed.len() + difference.gone.len() > MAX_ROWS_PER_BATCH;
-        let (changed, gone) = if reload { Default::default() } else { (difference.changed, difference.gone) };
+    async fn publish_changes(
+        &self,
+        shown: &PageView,
+        before: &PageView,
+        PageDifference { changed, gone, is_whole }: PageDifference,
+    ) -> anyhow::Result<()> {
+        let reload = is_whole || changed.len() + gone.len() > MAX_ROWS_PER_BATCH;
+        let (changed, gone) = if reload { Default::default() } else { (changed, gone) };
         if changed.is_empty() && gone.is_empty() && !reload {
             return Ok(());
         }
         let of: Vec<_> = changed.iter().map(|row| (row.parent, row.policy)).collect();
         let words = self.parent_details(shown, &of).await?;
         let changed = changed.into_iter().zip(words).map(|(row, words)| (row, words.message)).collect();
-        // A deleted policy took its parents along, and its name is still needed once.
-        let mut names = PageNames::clone(&before.names);
-        names.kinds.extend(shown.names.kinds.clone());
-        names.policies.extend(shown.names.policies.clone());
-        let batch = ChangeBatch { now: shown.now, changed, gone, reload, names };
-        _ = self.batches.send(Arc::new(batch));
+        // Where names have changed, everything is told.
+        let names = before.names.clone();
+        _ = self.batches.send(Arc::new(ChangeBatch { now: shown.now, changed, gone, reload, names }));
         Ok(())
     }
 
@@ -249,8 +291,11 @@ impl ViewCache {
 
     async fn drop_idle_view(&self) {
         let mut guard = self.cached.lock().await;
-        if self.clock.now() - guard.0.last_asked >= VIEW_IDLE_TIMEOUT {
+        if self.clock.now() - guard.0.last_asked >= VIEW_IDLE_TIMEOUT && guard.0.view.take().is_some() {
             guard.0 = CachedView::default();
+            *self.edges.lock().await = CachedEdges::default();
+            // If the loop is gone, so is what it recorded.
+            _ = self.queries.send(LoopQuery::EndChanges).await;
         }
     }
 }

@@ -9,8 +9,9 @@ use watcher::reflector::NamespaceName;
 use super::authz::PageViewer;
 use super::page_service::PageService;
 use super::refusal::PageRefusal;
-use super::view::{KindNamespace, PageNames};
+use super::view::KindNamespace;
 use crate::reviews::AccessRight;
+use rollcall_core::ClusterNames;
 
 /// Scope that a viewer may see.
 #[derive(Clone, Debug, Default)]
@@ -40,7 +41,7 @@ impl VisibleScope {
 pub(super) async fn visible_to(
     page: &PageService,
     viewer: &PageViewer,
-    names: &PageNames,
+    names: &ClusterNames,
     places: impl IntoIterator<Item = KindNamespace>,
 ) -> Result<VisibleScope, PageRefusal> {
     if matches!(viewer, PageViewer::Local) {
@@ -61,7 +62,7 @@ pub(super) async fn visible_to(
 }
 
 /// Right to list a kind in a namespace.
-fn list_right(page: &PageService, names: &PageNames, kind: KindId, namespace: &str) -> AccessRight {
+fn list_right(page: &PageService, names: &ClusterNames, kind: KindId, namespace: &str) -> AccessRight {
     let followed = page.0.resolved.get(&kind).map(|known| known.api.clone());
     let (group, resource) = followed.map_or_else(
         || {
@@ -79,7 +80,7 @@ fn list_right(page: &PageService, names: &PageNames, kind: KindId, namespace: &s
 pub(super) async fn may_list_any(
     page: &PageService,
     viewer: &PageViewer,
-    names: &PageNames,
+    names: &ClusterNames,
     namespace: &str,
 ) -> Result<bool, PageRefusal> {
     let reflector = &page.0.views.reflector;

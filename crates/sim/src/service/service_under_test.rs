@@ -185,7 +185,7 @@ impl ServiceUnderTest {
 
     /// Brings the numbers of all parents up to date.
     pub(crate) fn refresh_numbers(&mut self, now: Time) {
-        self.core.numbers.refresh(&mut self.core.engine, &self.core.reflector, now);
+        self.core.refresh_numbers(now);
     }
 
     /// Tells the loop of a kind, at its next turn.

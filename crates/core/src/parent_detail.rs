@@ -1,44 +1,12 @@
-//! State of all parents as plain values: collected by the loop in one walk and turned into text elsewhere, so that a
-//! page costs the loop next to nothing.
+//! Details of one parent as plain values, for a page.
 
-use std::collections::BTreeMap;
-
-use aggregator::{ChildOf, EvaluationState, GroupRole, KindId, ObjectId, PolicyAnswer, PolicyId};
+use aggregator::{GroupRole, ObjectId, PolicyId};
 use readiness::rollup::LevelTally;
 use readiness::{Level, Time};
 
 use super::causes::CauseFinder;
-use super::fleet_numbers::FleetNumbers;
-use super::policy_summary::{GroupSummary, PolicySummary};
+use super::policy_summary::GroupSummary;
 use super::render::ConditionRenderer;
-
-/// Answer of one policy about one parent.
-#[derive(Clone, Copy, Debug)]
-pub struct ParentAnswer {
-    /// The parent.
-    pub parent: ObjectId,
-    /// The policy.
-    pub policy: PolicyId,
-    /// The answer.
-    pub answer: PolicyAnswer,
-    /// Time since which the parent has not been ready, where that is known.
-    pub not_ready_since: Option<Time>,
-}
-
-/// State of all parents.
-#[derive(Clone, Debug, Default)]
-pub struct ClusterSnapshot {
-    /// Time of the walk.
-    pub now: Time,
-    /// All answers.
-    pub answers: Vec<ParentAnswer>,
-    /// Edges from parents to children.
-    pub edges: Vec<ChildOf>,
-    /// Summaries of policies.
-    pub policies: BTreeMap<PolicyId, PolicySummary>,
-    /// Kinds: display name, and the same with the group.
-    pub kinds: BTreeMap<KindId, (String, String)>,
-}
 
 /// Details of one answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -62,25 +30,6 @@ pub struct GroupTally {
     pub optional: bool,
     /// Number of children per verdict, without zeros, worst first.
     pub at: Vec<(Level, u32)>,
-}
-
-impl ClusterSnapshot {
-    /// Collects the state of all parents.
-    pub(super) fn collect(from: CauseFinder<'_>, numbers: &FleetNumbers, now: Time) -> ClusterSnapshot {
-        let answer = |state: EvaluationState<'_>| ParentAnswer {
-            parent: state.parent,
-            policy: state.policy,
-            answer: state.answer,
-            not_ready_since: numbers.not_ready_since((state.parent, state.policy)),
-        };
-        ClusterSnapshot {
-            now,
-            answers: from.engine.evaluation_states().map(answer).collect(),
-            edges: from.engine.counted_children().collect(),
-            policies: from.policies.clone(),
-            kinds: from.kinds.all().clone(),
-        }
-    }
 }
 
 impl ParentDetail {

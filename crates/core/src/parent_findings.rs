@@ -9,6 +9,7 @@ use watcher::reflector::{ObjectRow, Reflector};
 use watcher::status::ParentStatus;
 
 /// What is to be known of one parent under one policy besides its answer. Of a parent at rest there is nothing.
+#[expect(clippy::struct_excessive_bools, reason = "facts of one parent as they are read")]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ParentFindings {
     /// Reason and beginning, if it is not ready.

@@ -112,6 +112,9 @@ impl MeasuredService {
     pub(crate) fn open_stream(&self) -> anyhow::Result<StreamClient> {
         let stream = self.client.request("/api/v1/stream").context("the service does not answer")?;
         let mut received = stream.try_clone()?;
+        let mut status = [0; 12];
+        received.read_exact(&mut status)?;
+        ensure!(status == *b"HTTP/1.1 200", "a stream is refused: {}", String::from_utf8_lossy(&status));
         let reader = thread::spawn(move || {
             let (mut heard, mut buffer) = (0, [0; 16 * 1024]);
             while let Ok(some @ 1..) = received.read(&mut buffer) {

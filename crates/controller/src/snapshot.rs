@@ -150,8 +150,8 @@ pub(crate) struct StatsSnapshot {
 }
 
 impl StatsSnapshot {
-    /// Takes a snapshot in which at most `named` parents that are not ready are named. What it costs does not depend on how
-    /// many parents there are, but on what has changed since the last one.
+    /// Takes a snapshot in which at most `named` parents that are not ready are named. It costs what has changed since the last
+    /// one, and the number of policies and kinds.
     pub(crate) fn take_snapshot(
         core: &mut Core,
         plan: Option<&WatchPlan>,

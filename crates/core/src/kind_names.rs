@@ -9,10 +9,11 @@ use aggregator::KindId;
 pub(super) struct KindNames(BTreeMap<KindId, (String, String)>);
 
 impl KindNames {
-    /// Sets the display name of a kind.
-    pub(super) fn insert(&mut self, kind: KindId, name: &str, group: &str) {
+    /// Sets the display name of a kind; returns `true` if it had another one, or none.
+    pub(super) fn insert(&mut self, kind: KindId, name: &str, group: &str) -> bool {
         let label = if group.is_empty() { name.to_owned() } else { format!("{name}.{group}") };
-        self.0.insert(kind, (name.to_owned(), label));
+        let names = (name.to_owned(), label);
+        self.0.insert(kind, names.clone()) != Some(names)
     }
 
     /// Kind and group as in metrics and logs: `Deployment.apps`.

@@ -85,8 +85,9 @@ impl Core {
 
     /// Sets the display name of a kind.
     pub fn set_kind_name(&mut self, kind: KindId, name: &str, group: &str) {
-        self.kinds.insert(kind, name, group);
-        self.feed.forget_names();
+        if self.kinds.insert(kind, name, group) {
+            self.feed.forget_names();
+        }
     }
 
     /// Kind and group as in metrics and logs: `Deployment.apps`.

@@ -12,7 +12,7 @@ use super::kind_names::KindNames;
 use super::policy_summary::PolicySummary;
 
 /// Names of kinds and policies.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct ClusterNames {
     /// Kinds: display name, and the same with the group.
     pub kinds: BTreeMap<KindId, (String, String)>,

@@ -131,8 +131,11 @@ fn who_begins_anew_and_who_missed_a_name_is_told_everything() {
     let mut shops = Shops::open();
     let whole = shops.ask(None);
     shops.core.set_kind_name(shops.pods, "Pod", "");
-    let named = shops.ask(Some(whole.number));
-    assert!(named.is_whole, "a kind got a name");
+    let same = shops.ask(Some(whole.number));
+    assert!(!same.is_whole, "it has that name");
+    shops.core.set_kind_name(shops.pods, "Pod", "example.com");
+    let named = shops.ask(Some(same.number));
+    assert!(named.is_whole, "it got another name");
     shops.core.end_parent_feed();
     assert!(shops.ask(Some(named.number)).is_whole, "nothing was recorded in between");
     assert!(shops.ask(None).is_whole);

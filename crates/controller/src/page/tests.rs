@@ -49,6 +49,9 @@ struct PageHarness {
     page: PageService,
     /// Number of times the loop was queried for the state of all parents.
     worlds: Arc<AtomicUsize>,
+    /// Number of times the loop heard that nobody asks any more.
+    ends: Arc<AtomicUsize>,
+    _transitions: Arc<TransitionHub>,
     played: ReviewServer,
     stop: CancellationToken,
     snapshot: watch::Sender<Arc<StatsSnapshot>>,
@@ -68,7 +71,8 @@ fn stage(listen: &str) -> PageHarness {
     let played = ReviewServer::new(ann);
     let (asks, mut asked) = mpsc::channel(LOOP_QUERY_QUEUE_SIZE);
     let worlds = Arc::new(AtomicUsize::new(0));
-    let counted = worlds.clone();
+    let ends = Arc::new(AtomicUsize::new(0));
+    let (counted, ended) = (worlds.clone(), ends.clone());
     tokio::spawn(async move {
         while let Some(ask) = asked.recv().await {
             match ask {
@@ -76,7 +80,7 @@ fn stage(listen: &str) -> PageHarness {
                     counted.fetch_add(1, Ordering::Relaxed);
                     _ = to.send(ParentChanges::default());
                 }
-                LoopQuery::EndChanges => {}
+                LoopQuery::EndChanges => _ = ended.fetch_add(1, Ordering::Relaxed),
                 LoopQuery::Edges(to) => _ = to.send(Vec::new()),
                 LoopQuery::Details(of, to) => _ = to.send(vec![ParentDetail::default(); of.len()]),
             }
@@ -98,7 +102,7 @@ fn stage(listen: &str) -> PageHarness {
         transitions: Arc::downgrade(&transitions),
         stop: stop.clone(),
     });
-    PageHarness { page, worlds, played, stop, snapshot }
+    PageHarness { page, worlds, ends, _transitions: transitions, played, stop, snapshot }
 }
 
 fn with(name: header::HeaderName, value: &str) -> ViewerRequest {
@@ -284,6 +288,21 @@ async fn however_many_look_the_loop_is_asked_once_and_again_only_if_something_mo
     }
     let most = 3 + (clock.now() - start).as_millis() / 250;
     assert!(asked() as u128 <= most, "{} times, at most {most}", asked());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_view_that_nobody_looks_at_is_dropped_however_much_changes() {
+    let stage = stage("127.0.0.1:80");
+    tokio::spawn(stage.page.0.views.clone().run(stage.stop.clone()));
+    stage.page.0.views.current_view().await.unwrap();
+    for (seconds, ends) in [(40, 0), (40, 1), (100, 1)] {
+        for _ in 0..seconds / 2 {
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            stage.snapshot.send_replace(Arc::default());
+        }
+        assert_eq!(stage.ends.load(Ordering::Relaxed), ends);
+    }
+    assert_eq!(stage.worlds.load(Ordering::Relaxed), 1);
 }
 
 fn node(depth: usize, name: &str, kind: u32) -> tree::PageNode {

@@ -159,10 +159,7 @@ impl PageView {
             self.rows.remove_mut(&RankedRow { row: row.clone(), names: self.names.clone() });
             let place = (row.kind, row.namespace.clone());
             match self.places.get(&place).copied() {
-                Some(2..) => {
-                    let count = self.places.get(&place).copied().unwrap_or(1);
-                    self.places.insert_mut(place, count - 1);
-                }
+                Some(count @ 2..) => self.places.insert_mut(place, count - 1),
                 _ => _ = self.places.remove_mut(&place),
             }
         }

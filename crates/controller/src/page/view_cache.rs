@@ -160,12 +160,14 @@ impl ViewCache {
         let made = tokio::task::spawn_blocking(move || base.with_changes(&changes, &reflector));
         let (shown, difference) = made.await.context("failed to sort parents")?;
         let shown = Arc::new(shown);
-        held.view = Some(shown.clone());
-        let done = self.clock.now();
-        held.fresh_until = done + MIN_VIEW_INTERVAL.max((done - now) * VIEW_COST_FACTOR);
+        // Before the view counts as shown: where the client for whom it is made goes away, the next one asks for the same
+        // changes, and those who stream hear them then.
         if let Some(before) = before.filter(|_| self.batches.receiver_count() > 0) {
             self.publish_changes(&shown, &before, difference).await?;
         }
+        held.view = Some(shown.clone());
+        let done = self.clock.now();
+        held.fresh_until = done + MIN_VIEW_INTERVAL.max((done - now) * VIEW_COST_FACTOR);
         Ok(shown)
     }
 
@@ -275,9 +277,10 @@ impl ViewCache {
                     while turns.try_next().is_some() {}
                     self.turned.store(true, Ordering::Relaxed);
                 }
-                () = tokio::time::sleep(VIEW_IDLE_TIMEOUT) => self.drop_idle_view().await,
+                () = tokio::time::sleep(VIEW_IDLE_TIMEOUT) => {}
             }
             if self.streams.load(Ordering::Relaxed) == 0 {
+                self.drop_idle_view().await;
                 continue;
             }
             let rest = self.cached.lock().await.0.fresh_until;

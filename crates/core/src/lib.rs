@@ -5,6 +5,7 @@
 
 mod causes;
 pub mod event_causes;
+mod failure_budget;
 mod finalizer_flaps;
 mod fleet_numbers;
 mod kind_names;

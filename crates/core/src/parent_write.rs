@@ -4,7 +4,7 @@ use aggregator::{DeliveryOutcome, EntriesDigest, KindId, ObjectId, PolicyId, Wri
 use readiness::rollup::{ConditionStatus, ParentReason};
 use serde_json::Value;
 use watcher::reflector::ObjectRow;
-use watcher::status::{ListShape, ParentStatus, PatchGuard, WantedConditions, guarded_patch};
+use watcher::status::{ListShape, OwnedCondition, ParentStatus, PatchGuard, WantedConditions, guarded_patch};
 
 /// One write to one parent.
 #[derive(Clone, Debug)]
@@ -115,5 +115,14 @@ pub(super) fn is_told_of_generation(row: &ObjectRow) -> bool {
     row.parent.as_ref().is_some_and(|row| {
         let generation = i64::try_from(row.view.generation).ok();
         row.status.written().any(|held| held.observed_generation() == generation)
+    })
+}
+
+/// Returns `true` if the parent says under some policy that it is ready.
+pub(super) fn says_true(row: &ObjectRow) -> bool {
+    row.parent.as_ref().is_some_and(|row| {
+        let mut told =
+            row.targets.iter().filter_map(|target| row.status.our_entry(target.condition.as_deref()?));
+        told.any(OwnedCondition::is_true)
     })
 }

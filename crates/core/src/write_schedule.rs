@@ -7,7 +7,7 @@ use super::outage_end::OutageEnd;
 use super::parent_write::ParentWrite;
 use super::release_pace::ReleasePace;
 use super::write_breaker::WriteBreakers;
-use super::write_queue::{QueuedParent, WriteQueue};
+use super::write_queue::{QueuedParent, WriteQueue, WriteRank};
 
 /// Number of parents from which on their release is reported.
 const REPORTED_RELEASE: usize = 6;
@@ -16,8 +16,7 @@ const REPORTED_RELEASE: usize = 6;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WriteTurn {
     pub(super) parent: ObjectId,
-    /// Its last write failed.
-    pub(super) failing: bool,
+    pub(super) rank: WriteRank,
     /// It has waited since an earlier turn: what is to be said may have changed.
     pub(super) waited: bool,
     /// It has waited to be released.
@@ -67,14 +66,14 @@ impl WriteSchedule {
     }
 
     /// Adds a parent that has something to say. Where it waited to be released only, that no longer holds it up.
-    pub(super) fn enqueue_parent(&mut self, parent: ObjectId, kind: KindId, failing: bool) {
+    pub(super) fn enqueue_parent(&mut self, parent: ObjectId, kind: KindId, rank: WriteRank) {
         self.releases.remove_parent(parent);
-        self.answers.enqueue_parent(parent, kind, failing);
+        self.answers.enqueue_parent(parent, kind, rank);
     }
 
     /// Adds a parent that conditions only leave.
-    pub(super) fn enqueue_release(&mut self, parent: ObjectId, kind: KindId, failing: bool) {
-        self.releases.enqueue_parent(parent, kind, failing);
+    pub(super) fn enqueue_release(&mut self, parent: ObjectId, kind: KindId, rank: WriteRank) {
+        self.releases.enqueue_parent(parent, kind, rank);
     }
 
     /// Removes a parent that is gone.
@@ -100,15 +99,15 @@ impl WriteSchedule {
             return None;
         }
         let breakers = &self.breakers;
-        let may_write = |kind, failing| breakers.may_write(kind, failing, now);
-        if let Some(QueuedParent { parent, number, failing }) = self.answers.take_next(may_write) {
-            return Some(WriteTurn { parent, failing, waited: number < first_new, is_release: false });
+        let may_write = |kind, rank| breakers.may_write(kind, rank == WriteRank::Retry, now);
+        if let Some(QueuedParent { parent, number, rank }) = self.answers.take_next(may_write) {
+            return Some(WriteTurn { parent, rank, waited: number < first_new, is_release: false });
         }
         if !self.pace.may_release(now) {
             return None;
         }
-        let QueuedParent { parent, failing, .. } = self.releases.take_next(may_write)?;
-        Some(WriteTurn { parent, failing, waited: true, is_release: true })
+        let QueuedParent { parent, rank, .. } = self.releases.take_next(may_write)?;
+        Some(WriteTurn { parent, rank, waited: true, is_release: true })
     }
 
     fn has_room(&self) -> bool {
@@ -117,7 +116,7 @@ impl WriteSchedule {
 
     /// Records a write that is sent.
     pub(super) fn begin_write(&mut self, turn: WriteTurn, write: &ParentWrite, now: Time) {
-        self.breakers.begin_write(write.kind, write.ticket, write.digest, turn.failing, now);
+        self.breakers.begin_write(write.kind, write.ticket, write.digest, now);
         if turn.is_release {
             self.pace.begin_release(now);
         }
@@ -146,22 +145,16 @@ impl WriteSchedule {
         self.outage_end.take_news()
     }
 
-    /// Time at which a waiting write may be sent though nothing else happens: the next probe of a kind that failed, or the
-    /// next release.
+    /// Time at which a waiting write may be sent though nothing else happens: the next probe of a kind that failed, the next
+    /// write that the failures leave room for, or the next release.
     pub(super) fn next_deadline(&self) -> Option<Time> {
         if !self.has_room() {
             return None;
         }
-        let probe = |(kind, failing)| self.breakers.next_probe(kind, failing);
-        let answer = self.answers.waiting_kinds().filter_map(probe).min();
-        let at = self.pace.next_release();
-        // Where nothing spreads the writes of its kind, a release waits for its pace, or for an outcome.
-        let release_of = |(kind, failing)| {
-            let probe = self.breakers.next_probe(kind, failing).map(|probe| probe.max(at));
-            probe.or_else(|| self.breakers.may_write(kind, failing, at).then_some(at))
-        };
-        let release = self.releases.waiting_kinds().filter_map(release_of).min();
-        answer.into_iter().chain(release).min()
+        let next_write = |(kind, rank)| self.breakers.next_write(kind, rank == WriteRank::Retry);
+        let answer = self.answers.waiting_kinds().filter_map(next_write).min();
+        let release = self.releases.waiting_kinds().filter_map(next_write).min();
+        answer.into_iter().chain(release.map(|at| at.max(self.pace.next_release()))).min()
     }
 
     /// The release of many parents, where it begins and where it ends.
@@ -198,10 +191,10 @@ mod tests {
     fn answers_precede_releases_and_a_parent_with_news_leaves_its_place_among_them() {
         let mut schedule = WriteSchedule::default();
         for parent in 1..=30 {
-            schedule.enqueue_release(ObjectId(parent), DATABASES, false);
+            schedule.enqueue_release(ObjectId(parent), DATABASES, WriteRank::Answer);
         }
         for parent in [40, 25] {
-            schedule.enqueue_parent(ObjectId(parent), DATABASES, false);
+            schedule.enqueue_parent(ObjectId(parent), DATABASES, WriteRank::Answer);
         }
         assert_eq!(schedule.len(), 31);
         let released = (1..=10).map(|parent| (parent, true));
@@ -214,7 +207,8 @@ mod tests {
     fn a_release_of_many_is_reported_where_it_begins_and_where_it_ends() {
         let mut schedule = WriteSchedule::default();
         let release = |schedule: &mut WriteSchedule, many: u32| {
-            (0..many).for_each(|parent| schedule.enqueue_release(ObjectId(parent), DATABASES, false));
+            (0..many)
+                .for_each(|parent| schedule.enqueue_release(ObjectId(parent), DATABASES, WriteRank::Answer));
             let begun = schedule.take_release_progress().map(|progress| progress.waiting);
             while !take_all(schedule).is_empty() {
                 schedule.pace = ReleasePace::default();

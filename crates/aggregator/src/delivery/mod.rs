@@ -340,9 +340,10 @@ impl ParentDelivery {
         !may_arrive && !since(self.recent_writes[1].get()) && !since(self.open.overwritten_at)
     }
 
-    /// Returns `true` if the last writes to the parent failed, or its last two were refused, or what was written did not stay.
-    pub(crate) fn is_failing(&self) -> bool {
-        self.open.failures > 0 || self.open.conflicts > 1 || self.is_repeatedly_overwritten()
+    /// Number of writes in a row that failed, or were refused after the first, and one where what was written did not stay.
+    pub(crate) fn failures(&self) -> u32 {
+        let refused = self.open.conflicts.saturating_sub(1);
+        self.open.failures.max(refused).max(u32::from(self.is_repeatedly_overwritten()))
     }
 }
 

@@ -9,7 +9,7 @@ use crate::types::EntriesDigest;
 /// Names one write among all that this engine asked for, so that its outcome is taken for no other's: the place of a parent
 /// that is gone is given to another one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct WriteTicket(pub(crate) u64);
+pub struct WriteTicket(pub u64);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DeliveryState {

@@ -227,9 +227,9 @@ impl Engine {
         self.scheduler.graph.find_parent(parent).is_some_and(|held| held.delivery.is_repeatedly_overwritten())
     }
 
-    /// Returns `true` if the last writes to the parent failed: others are written first.
-    pub fn is_write_failing(&self, parent: ObjectId) -> bool {
-        self.scheduler.graph.find_parent(parent).is_some_and(|held| held.delivery.is_failing())
+    /// Number of writes to the parent that failed in a row: where there are some, others are written first.
+    pub fn write_failures(&self, parent: ObjectId) -> u32 {
+        self.scheduler.graph.find_parent(parent).map_or(0, |held| held.delivery.failures())
     }
 
     /// Takes an object whose verdict changes with time and is due: it has to be observed again.

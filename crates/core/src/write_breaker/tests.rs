@@ -7,9 +7,9 @@ const SENT: EntriesDigest = EntriesDigest { whole: 1, without_messages: 1 };
 const OTHER: EntriesDigest = EntriesDigest { whole: 2, without_messages: 1 };
 
 /// A write that is answered so at once; what it says is on the parent where that was accepted.
-fn write(breakers: &mut WriteBreakers, kind: KindId, retries: bool, outcome: DeliveryOutcome, now: Time) {
+fn write(breakers: &mut WriteBreakers, kind: KindId, outcome: DeliveryOutcome, now: Time) {
     let shown = if outcome.is_accepted() { SENT } else { OTHER };
-    breakers.begin_write(kind, WriteTicket::default(), SENT, retries, now);
+    breakers.begin_write(kind, WriteTicket::default(), SENT, now);
     breakers.end_write(WriteTicket::default(), outcome, Some(shown), now);
 }
 
@@ -20,7 +20,7 @@ fn requests(kinds: u32, outcome: DeliveryOutcome, from: i64, until: i64) -> usiz
     for at in (0..until).step_by(10) {
         for kind in (0..kinds).map(KindId).collect::<Vec<_>>() {
             if breakers.may_write(kind, false, Time(at)) {
-                write(&mut breakers, kind, false, outcome, Time(at));
+                write(&mut breakers, kind, outcome, Time(at));
                 sent += usize::from(at >= from);
             }
         }
@@ -29,17 +29,17 @@ fn requests(kinds: u32, outcome: DeliveryOutcome, from: i64, until: i64) -> usiz
 }
 
 #[test]
-fn one_probe_a_second_for_a_kind_and_six_for_all() {
+fn one_probe_a_second_for_a_kind_and_few_for_all() {
     for (kinds, outcome, expected) in [
         (1, RETRY, 10),
         (5, RETRY, 50),
-        (100, RETRY, 59),
+        (100, RETRY, 65),
         (1, DeliveryOutcome::Retry(Duration::from_secs(5)), 2),
-        (1, DeliveryOutcome::Denied, 59),
-        (5, DeliveryOutcome::Denied, 59),
-        (5, DeliveryOutcome::Conflict, 59),
-        (1, DeliveryOutcome::Gone, 59),
-        (1, DeliveryOutcome::Pruned, 59),
+        (1, DeliveryOutcome::Denied, 65),
+        (5, DeliveryOutcome::Denied, 65),
+        (5, DeliveryOutcome::Conflict, 65),
+        (1, DeliveryOutcome::Gone, 65),
+        (1, DeliveryOutcome::Pruned, 65),
         (1, WRITTEN, 1_000),
     ] {
         let sent = requests(kinds, outcome, 10_000, 20_000);
@@ -58,61 +58,39 @@ fn it_opens_after_failures_in_a_row_and_the_first_success_closes_it() {
     ] {
         let mut breakers = WriteBreakers::default();
         for outcome in outcomes {
-            write(&mut breakers, KindId(1), false, *outcome, Time(0));
+            write(&mut breakers, KindId(1), *outcome, Time(0));
         }
-        assert_eq!(!breakers.may_write(KindId(1), false, Time(0)), open, "{outcomes:?}");
-        assert!(breakers.may_write(KindId(2), false, Time(0)), "another kind goes on");
+        assert_eq!(!breakers.may_write(KindId(1), false, Time(990)), open, "{outcomes:?}");
+        assert!(breakers.may_write(KindId(2), false, Time(990)), "another kind goes on");
     }
 }
 
 #[test]
 fn what_is_denied_holds_up_nobody_for_long() {
     let mut breakers = WriteBreakers::default();
-    let mut write = |outcome, now| {
-        write(&mut breakers, KindId(1), false, outcome, now);
-        (breakers.may_write(KindId(1), false, now), breakers.next_probe(KindId(1), false))
-    };
-    for _ in 0..4 {
-        assert_eq!(write(DeliveryOutcome::Denied, Time(0)), (true, None));
+    for _ in 0..2 {
+        assert!(breakers.may_write(KindId(1), false, Time(0)));
+        write(&mut breakers, KindId(1), DeliveryOutcome::Denied, Time(0));
     }
-    let (may, _) = write(DeliveryOutcome::Denied, Time(0));
-    assert!(may, "the next one is due");
-    assert_eq!(write(DeliveryOutcome::Denied, Time(0)), (false, Some(Time(165))));
-    assert_eq!(write(WRITTEN, Time(165)), (true, None), "one that is permitted ends it");
+    assert!(!breakers.may_write(KindId(1), false, Time(0)));
+    let next = breakers.next_write(KindId(1), false).unwrap();
+    assert!(next <= Time(1_000) && breakers.may_write(KindId(1), false, next), "{next:?}");
 }
 
 #[test]
 fn a_probe_without_an_answer_is_followed_by_no_other() {
     let mut breakers = WriteBreakers::default();
     for _ in 0..5 {
-        write(&mut breakers, KindId(1), false, RETRY, Time(0));
+        write(&mut breakers, KindId(1), RETRY, Time(0));
     }
-    assert_eq!(breakers.next_probe(KindId(1), false), Some(Time(1_000)));
-    breakers.begin_write(KindId(1), WriteTicket::default(), SENT, false, Time(1_000));
+    assert_eq!(breakers.next_write(KindId(1), false), Some(Time(1_000)));
+    breakers.begin_write(KindId(1), WriteTicket::default(), SENT, Time(1_000));
     assert_eq!(
-        (breakers.next_probe(KindId(1), false), breakers.may_write(KindId(1), false, Time(9_000))),
+        (breakers.next_write(KindId(1), false), breakers.may_write(KindId(1), false, Time(9_000))),
         (None, false)
     );
     breakers.end_write(WriteTicket::default(), RETRY, Some(OTHER), Time(15_000));
-    assert_eq!(breakers.next_probe(KindId(1), false), Some(Time(16_000)));
-}
-
-#[test]
-fn second_attempts_are_spread_while_none_succeeds_though_first_ones_do() {
-    let mut breakers = WriteBreakers::default();
-    let mut write = |retries, outcome, now| {
-        write(&mut breakers, KindId(1), retries, outcome, now);
-        (breakers.may_write(KindId(1), false, now), breakers.may_write(KindId(1), true, now))
-    };
-    for _ in 0..4 {
-        write(true, RETRY, Time(0));
-        assert_eq!(write(false, WRITTEN, Time(0)), (true, true));
-    }
-    write(true, RETRY, Time(0));
-    assert_eq!(write(false, WRITTEN, Time(0)), (true, true), "the next one is due");
-    write(true, RETRY, Time(0));
-    assert_eq!(write(false, WRITTEN, Time(0)), (true, false));
-    assert_eq!(write(true, WRITTEN, Time(165)), (true, true), "one that succeeds ends it");
+    assert_eq!(breakers.next_write(KindId(1), false), Some(Time(16_000)));
 }
 
 /// Begins as many writes as there is room for, ends them so, and returns their number.
@@ -122,7 +100,7 @@ fn fill_window(breaker: &mut KindBreaker, effect: WriteEffect, now: Time) -> usi
         breaker.begin_write(now);
         begun += 1;
     }
-    (0..begun).for_each(|_| breaker.end_write(effect, false, false, now));
+    (0..begun).for_each(|_| breaker.end_write(effect, now));
     begun
 }
 
@@ -158,48 +136,81 @@ fn a_server_that_fails_at_many_kinds_is_found_out_by_a_few_writes_in_all() {
     for _ in 0..10 {
         for kind in (0..4).map(KindId) {
             if breakers.may_write(kind, false, Time(0)) {
-                write(&mut breakers, kind, false, RETRY, Time(0));
+                write(&mut breakers, kind, RETRY, Time(0));
                 sent += 1;
             }
         }
     }
-    assert_eq!(sent, 5);
-    assert!(breakers.may_write(KindId(9), false, Time(0)), "of a kind that was not tried nothing is known");
+    assert_eq!(sent, 2, "as many as the budget has saved up");
+    assert!(breakers.may_write(KindId(9), false, Time(500)), "of a kind that was not tried nothing is known");
+}
+
+/// Whether a write fails, by its number and the number of its kind.
+type Fails = fn(usize, u32) -> bool;
+
+/// Writes of all kinds, as many as may be, answered after 20 ms; returns the most requests in a second that brought
+/// nothing, each with its read, and the number of writes that took effect.
+fn play(kinds: u32, outcome: DeliveryOutcome, fails: Fails) -> (usize, usize) {
+    let (mut breakers, mut in_flight) = (WriteBreakers::default(), Vec::<(i64, WriteTicket, bool)>::new());
+    let (mut vain, mut landed, mut tried) = (Vec::new(), 0, vec![0; kinds as usize]);
+    let mut tickets = (1..).map(WriteTicket);
+    for at in (0..40_000).step_by(2) {
+        let (over, rest): (Vec<_>, Vec<_>) = in_flight.into_iter().partition(|write| write.0 <= at);
+        in_flight = rest;
+        for (_, ticket, fails) in over {
+            let (outcome, shown) = if fails { (outcome, OTHER) } else { (WRITTEN, SENT) };
+            breakers.end_write(ticket, outcome, Some(shown), Time(at));
+            landed += usize::from(!fails);
+            if fails {
+                vain.extend([at - 20, at]);
+            }
+        }
+        for kind in 0..kinds {
+            while breakers.in_flight_count() < 32 && breakers.may_write(KindId(kind), false, Time(at)) {
+                let ticket = tickets.next().unwrap();
+                breakers.begin_write(KindId(kind), ticket, SENT, Time(at));
+                tried[kind as usize] += 1;
+                in_flight.push((at + 20, ticket, fails(tried[kind as usize], kind)));
+            }
+        }
+    }
+    let late: Vec<_> = vain.into_iter().filter(|at| *at >= 3_000).collect();
+    let in_a_second = |from: &i64| late.iter().filter(|at| (*from..*from + 1_000).contains(*at)).count();
+    (late.iter().map(in_a_second).max().unwrap_or_default(), landed)
 }
 
 #[test]
-fn in_no_second_are_more_than_eight_writes_refused_whatever_failed_before() {
-    for (kinds, failures) in [(1, 0), (1, 5), (2, 0), (2, 5), (20, 0), (20, 7)] {
-        let (mut breakers, mut sent, mut failed) = (WriteBreakers::default(), Vec::new(), 0);
-        for at in (0..30_000).step_by(2) {
-            for kind in (0..kinds).map(KindId).filter(|kind| kind.0 == 0 || at > 3_000).collect::<Vec<_>>() {
-                if breakers.may_write(kind, false, Time(at)) {
-                    let outcome = if failed < failures { RETRY } else { DeliveryOutcome::Conflict };
-                    failed += 1;
-                    write(&mut breakers, kind, false, outcome, Time(at));
-                    sent.push(at);
-                }
+fn whatever_part_of_the_writes_to_however_many_kinds_fails_costs_few_requests_a_second() {
+    let mixtures: [(&str, Fails, usize); 6] = [
+        ("all", |_, _| true, 0),
+        ("every second", |number, _| number % 2 == 0, 200),
+        ("every fourth", |number, _| number % 4 == 0, 500),
+        ("every tenth", |number, _| number % 10 == 0, 1_500),
+        ("those of every second kind", |_, kind| kind % 2 == 0, 0),
+        ("all for a while, then every third", |number, _| number < 20 || number % 3 == 0, 0),
+    ];
+    for (what, fails, least) in mixtures {
+        for kinds in [1, 2, 20] {
+            for outcome in
+                [RETRY, DeliveryOutcome::Conflict, DeliveryOutcome::Pruned, DeliveryOutcome::Denied]
+            {
+                let (busiest, landed) = play(kinds, outcome, fails);
+                assert!(busiest <= 26, "{what} of {kinds} kinds, {outcome:?}: {busiest} in a second");
+                assert!(landed >= least, "{what} of {kinds} kinds, {outcome:?}: {landed} were written");
             }
         }
-        let in_a_second = |from: &i64| sent.iter().filter(|at| (*from..*from + 1_000).contains(at)).count();
-        let most = sent.iter().map(in_a_second).max().unwrap();
-        // One more for each kind that was never refused and joins those that are.
-        assert!(
-            most < 8 + usize::try_from(kinds).unwrap(),
-            "{kinds} kinds, {failures} failures: {most} in a second"
-        );
     }
 }
 
 #[test]
-fn what_is_accepted_and_changed_on_its_way_is_spread_like_what_is_refused() {
+fn what_is_accepted_and_changed_on_its_way_costs_like_what_is_refused() {
     let (mut breakers, mut sent) = (WriteBreakers::default(), 0);
     for at in (0..20_000).step_by(10) {
         if breakers.may_write(KindId(1), false, Time(at)) {
-            breakers.begin_write(KindId(1), WriteTicket::default(), SENT, false, Time(at));
+            breakers.begin_write(KindId(1), WriteTicket::default(), SENT, Time(at));
             breakers.end_write(WriteTicket::default(), WRITTEN, Some(OTHER), Time(at));
             sent += usize::from(at >= 10_000);
         }
     }
-    assert!((58..=60).contains(&sent), "{sent}");
+    assert!((63..=67).contains(&sent), "{sent}");
 }

@@ -40,6 +40,10 @@ pub(crate) struct WriteOutage {
     policy: PolicyId,
     /// Parents whose writes alone fail.
     pub(crate) refused: fn(&str) -> bool,
+    /// Every second write alone fails.
+    pub(crate) fails_every_second: bool,
+    pod_version: usize,
+    answered: usize,
 }
 
 impl WriteOutage {
@@ -49,14 +53,7 @@ impl WriteOutage {
 
     /// Parents that have been told that their one pod is ready.
     pub(crate) fn of_ready_parents() -> WriteOutage {
-        let pod = |at| {
-            let owner = json!({ "apiVersion": "example.com/v1", "kind": "Database", "controller": true,
-                "name": format!("db-{at}"), "uid": format!("db-{at}") });
-            read(&json!({ "apiVersion": "v1", "kind": "Pod", "spec": {}, "metadata": {
-                "name": format!("pod-{at}"), "namespace": "shop", "uid": format!("pod-{at}"), "resourceVersion": "1",
-                "creationTimestamp": "2026-01-01T00:00:00Z", "ownerReferences": [owner] },
-                "status": { "phase": "Running", "conditions": [{ "type": "Ready", "status": "True" }] } }))
-        };
+        let pod = |at| read(&pod_of(at, true, 1));
         let mut outage = WriteOutage::with_objects((0..PARENTS).map(pod).collect());
         outage.failing = None;
         outage.run_for(Duration::from_mins(5));
@@ -99,6 +96,9 @@ impl WriteOutage {
             registry,
             policy,
             refused: |_| true,
+            fails_every_second: false,
+            pod_version: 1,
+            answered: 0,
         };
         outage.apply_policy();
         outage
@@ -155,7 +155,9 @@ impl WriteOutage {
     }
 
     pub(crate) fn answer(&mut self, write: ParentWrite) {
-        let failing = self.failing.filter(|_| (self.refused)(&write.name));
+        self.answered += 1;
+        let spares = self.fails_every_second && self.answered.is_multiple_of(2);
+        let failing = self.failing.filter(|_| (self.refused)(&write.name) && !spares);
         self.answer_as(write, failing);
     }
 
@@ -182,6 +184,15 @@ impl WriteOutage {
         self.core.settle_write(self.now, write.parent, write.ticket, outcome);
     }
 
+    /// The pods of these parents become ready, or cease to be.
+    pub(crate) fn turn_pods(&mut self, parents: std::ops::Range<usize>, ready: bool) {
+        for at in parents {
+            self.pod_version += 1;
+            let live = read(&pod_of(at, ready, self.pod_version));
+            self.core.reflector.apply_object(self.pods, &live.child, Some(&live.text));
+        }
+    }
+
     /// Gives a parent a new generation, for which it has to be written anew.
     pub(crate) fn edit_spec(&mut self, name: &str) {
         let parent = self.parents.get_mut(name).unwrap();
@@ -205,6 +216,18 @@ impl WriteOutage {
         });
         within.max().unwrap_or_default()
     }
+}
+
+/// The pod of the parent of this number.
+fn pod_of(at: usize, ready: bool, version: usize) -> Value {
+    let owner = json!({ "apiVersion": "example.com/v1", "kind": "Database", "controller": true,
+        "name": format!("db-{at}"), "uid": format!("db-{at}") });
+    let status = if ready { "True" } else { "False" };
+    json!({ "apiVersion": "v1", "kind": "Pod", "spec": {}, "metadata": {
+        "name": format!("pod-{at}"), "namespace": "shop", "uid": format!("pod-{at}"),
+        "resourceVersion": version.to_string(), "creationTimestamp": "2026-01-01T00:00:00Z",
+        "ownerReferences": [owner] },
+        "status": { "phase": "Running", "conditions": [{ "type": "Ready", "status": status }] } })
 }
 
 fn read(object: &Value) -> ParentObject {

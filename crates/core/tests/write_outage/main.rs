@@ -48,7 +48,8 @@ fn what_one_half_of_the_parents_is_refused_is_tried_rarely_though_the_other_half
         let mut outage = WriteOutage::begin();
         outage.failing = Some(refusal);
         outage.refused = |name| name.ends_with(['0', '2', '4', '6', '8']);
-        outage.run_for(Duration::from_mins(2));
+        // Each that is refused is found out once, six of them a second, and the others with them.
+        outage.run_for(Duration::from_mins(6));
         assert_eq!(outage.written.len(), PARENTS / 2, "{refusal:?}: the others are written");
         outage.sent.clear();
         for round in 0..300 {
@@ -132,4 +133,25 @@ fn a_kind_that_stays_blind_after_an_outage_is_told_of_twenty_seconds_later_and_a
     assert!(outage.written.contains("db-1234") && outage.written.len() == 2, "{:?}", outage.written);
     outage.run_for(Duration::from_mins(1));
     assert_eq!((outage.written.len(), outage.core.write_queue_len()), (PARENTS, 0));
+}
+
+#[test]
+fn a_true_that_does_not_hold_any_more_is_taken_back_before_others_are_told_that_they_are_ready() {
+    let mut outage = WriteOutage::of_ready_parents();
+    outage.turn_pods(0..400, false);
+    outage.run_for(Duration::from_mins(1));
+    outage.failing = Some(REFUSED);
+    outage.fails_every_second = true;
+    outage.turn_pods(0..400, true);
+    outage.run_for(Duration::from_secs(5));
+    let (waiting, end) = (outage.core.write_queue_len(), PARENTS);
+    assert!(waiting > 300, "{waiting} have good news");
+    outage.written.clear();
+    outage.turn_pods(end - 20..end, false);
+    outage.run_for(Duration::from_secs(12));
+    let withdrawn = (end - 20..end).filter(|at| outage.written.contains(&format!("db-{at}"))).count();
+    assert!(withdrawn >= 19, "{withdrawn} of 20 within twelve seconds");
+    assert!(outage.core.write_queue_len() > 200, "the others wait meanwhile");
+    outage.run_for(Duration::from_mins(5));
+    assert_eq!(outage.core.write_queue_len(), 0, "and are told");
 }

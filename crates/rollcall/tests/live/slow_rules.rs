@@ -116,7 +116,10 @@ async fn a_slow_rule_on_very_many_changing_objects_delays_neither_probes_nor_oth
     let changes = churn.1.load(Ordering::Relaxed);
     println!("{evaluated} evaluations, {changes} changes in {ROUNDS} rounds");
     assert!(evaluated > 0, "the rule was not busy");
-    assert!(evaluated < ROUNDS * FEW, "{evaluated} evaluations of one rule while probes and another kind waited");
+    assert!(
+        evaluated < ROUNDS * FEW,
+        "{evaluated} evaluations of one rule while probes and another kind waited"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -53,14 +53,19 @@ const PAST: &str = "Thu, 30 Dec 2100 23:59:59 GMT";
 const NEVER: &str = "Fri, 31 Dec 9999 23:59:59 GMT";
 
 /// How many parents, and how long an outage. `ROLLCALL_FULL_OUTAGES=1` plays what is promised.
-fn extent() -> (usize, Duration) {
+fn extent(scope: FailureScope) -> (usize, Duration) {
     let full = std::env::var("ROLLCALL_FULL_OUTAGES").is_ok_and(|full| full == "1");
-    if full { (20_000, Duration::from_hours(1)) } else { (100, Duration::from_mins(5)) }
+    match scope {
+        _ if full => (20_000, Duration::from_hours(1)),
+        // So many that not all of them are told before the breakers have met the errors.
+        FailureScope::EverySecondStatusWrite => (1_000, Duration::from_mins(10)),
+        _ => (100, Duration::from_mins(5)),
+    }
 }
 
 /// Runs the service for the span of an outage. The pass, which costs what it always does, runs where it is what fails.
 fn outage(scope: FailureScope, failure: RequestFailure) -> OutageCost {
-    let (parents, span) = extent();
+    let (parents, span) = extent(scope);
     let resync = if scope == FailureScope::Everything { "30s" } else { "0s" };
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
@@ -105,9 +110,9 @@ fn outage(scope: FailureScope, failure: RequestFailure) -> OutageCost {
     })
 }
 
-/// Plays these failures one after the other, and holds each to the law. Where writes succeed, this part of the parents is told
+/// Plays these failures one after the other, and holds each to the law. Where writes succeed, at least so many parents are told
 /// True meanwhile.
-fn check(scope: FailureScope, ready: Option<usize>, failures: &[RequestFailure]) {
+fn check(scope: FailureScope, least_ready: usize, failures: &[RequestFailure]) {
     for failure in failures {
         let cost = outage(scope, *failure);
         let row = format!("{scope:?} {failure:?}");
@@ -121,28 +126,26 @@ fn check(scope: FailureScope, ready: Option<usize>, failures: &[RequestFailure])
             MAX_LOG / 10 + (9 * MAX_LOG / 10) / 3_600 * usize::try_from(cost.span.as_secs()).unwrap();
         assert!(logged <= allowed, "{row}: {logged} bytes of log\n{:?}", cost.log.lines());
         assert!(total > 40, "{row}: something was tried: {total}");
-        if let Some(part) = ready {
-            assert_eq!(cost.ready, extent().0 / part, "{row}: the others are told");
-        }
+        assert!(cost.ready >= least_ready, "{row}: {} are told", cost.ready);
     }
 }
 
 #[test]
 fn a_server_that_fails_writes_is_asked_rarely_and_logged_briefly() {
     let failures = [Status(500), Status(502), Status(503), Status(504), Page(502), Page(503), Page(504)];
-    check(FailureScope::StatusWrites, None, &failures);
+    check(FailureScope::StatusWrites, 0, &failures);
 }
 
 #[test]
 fn so_is_one_that_throttles_writes_whatever_time_it_names() {
-    check(FailureScope::StatusWrites, None, &[Status(429), RetryAfter(429, "1"), RetryAfter(503, "5")]);
+    check(FailureScope::StatusWrites, 0, &[Status(429), RetryAfter(429, "1"), RetryAfter(503, "5")]);
     let odd = [HUGE, NEGATIVE, DATE, NEVER].map(|value| RetryAfter(429, value));
-    check(FailureScope::StatusWrites, None, &odd);
+    check(FailureScope::StatusWrites, 0, &odd);
 }
 
 #[test]
 fn one_that_names_a_date_is_asked_again_when_it_has_come_and_within_reason() {
-    let (parents, span) = extent();
+    let (parents, span) = extent(FailureScope::StatusWrites);
     let minutes = usize::try_from(span.as_secs() / 60).unwrap();
     for (value, least, most) in
         [(DATE, 2 * minutes, 4 * minutes + 20), (NEVER, 2, minutes + 20), (PAST, 80 * minutes, 130 * minutes)]
@@ -157,60 +160,62 @@ fn one_that_names_a_date_is_asked_again_when_it_has_come_and_within_reason() {
 
 #[test]
 fn so_is_one_that_denies_writes() {
-    check(FailureScope::StatusWrites, None, &[Status(401), Status(403), Page(403)]);
-    check(FailureScope::Writes, None, &[Status(403)]);
+    check(FailureScope::StatusWrites, 0, &[Status(401), Status(403), Page(403)]);
+    check(FailureScope::Writes, 0, &[Status(403)]);
 }
 
 #[test]
 fn so_is_one_that_finds_every_write_in_conflict_or_invalid() {
-    check(FailureScope::StatusWrites, None, &[Status(409), Status(422)]);
-    check(FailureScope::Writes, None, &[Status(409)]);
+    check(FailureScope::StatusWrites, 0, &[Status(409), Status(422)]);
+    check(FailureScope::Writes, 0, &[Status(409)]);
 }
 
 #[test]
 fn so_is_one_that_finds_every_write_malformed_or_too_large() {
     let failures = [Status(400), Status(405), Status(413), Page(413), Status(415)];
-    check(FailureScope::StatusWrites, None, &failures);
+    check(FailureScope::StatusWrites, 0, &failures);
 }
 
 #[test]
 fn so_is_one_that_does_not_find_what_it_lists() {
-    check(FailureScope::StatusWrites, None, &[Status(404), Gone]);
+    check(FailureScope::StatusWrites, 0, &[Status(404), Gone]);
 }
 
 #[test]
 fn so_is_one_that_keeps_nothing_of_what_is_written_or_something_else() {
-    check(FailureScope::StatusWrites, None, &[Pruned, Rewritten("message"), Rewritten("reason")]);
+    check(FailureScope::StatusWrites, 0, &[Pruned, Rewritten("message"), Rewritten("reason")]);
 }
 
 #[test]
 fn so_is_one_whose_answer_says_nothing_of_what_was_written() {
-    check(FailureScope::StatusWrites, None, &[Page(200), Truncated, Reset, OtherObject]);
-    check(FailureScope::Writes, None, &[Page(200), Truncated]);
+    check(FailureScope::StatusWrites, 0, &[Page(200), Truncated, Reset, OtherObject]);
+    check(FailureScope::Writes, 0, &[Page(200), Truncated]);
 }
 
 #[test]
 fn so_is_one_that_does_not_answer_or_too_late() {
     let failures = [Silence, LATE, Refused, Untrusted];
-    check(FailureScope::StatusWrites, None, &failures);
-    check(FailureScope::Writes, None, &failures);
+    check(FailureScope::StatusWrites, 0, &failures);
+    check(FailureScope::Writes, 0, &failures);
 }
 
 #[test]
 fn so_is_one_that_fails_at_every_second_write() {
-    check(
-        FailureScope::EverySecondStatusWrite,
-        Some(1),
-        &[Status(500), Status(409), Page(200), Truncated, Reset],
-    );
+    let scope = FailureScope::EverySecondStatusWrite;
+    let (parents, span) = extent(scope);
+    // A parent is told twice, and fails as often, at six a second; one that fails again and again waits for a minute.
+    let told = usize::try_from(span.as_secs()).unwrap() * 6 - parents;
+    let least = told.min(parents * 99 / 100);
+    check(scope, least, &[Status(500), Status(409), Page(200), Truncated, Reset]);
     // One that is not answered takes 15 s, and with many of them there is not the time for all; what was dropped stays so.
-    check(FailureScope::EverySecondStatusWrite, None, &[Silence, Pruned]);
+    check(scope, 0, &[Silence, Pruned]);
 }
 
 #[test]
 fn so_is_one_that_fails_at_one_kind_of_two() {
     let failures = [Status(500), Status(403), Status(409), Silence, Page(200), Pruned];
-    check(FailureScope::StatusWritesOfOneKind, Some(2), &failures);
+    let scope = FailureScope::StatusWritesOfOneKind;
+    check(scope, extent(scope).0 / 2, &failures);
 }
 
 #[test]
@@ -225,29 +230,25 @@ fn so_is_one_that_refuses_to_bind_roles_or_to_show_them() {
             Silence,
             Refused,
         ];
-        check(scope, None, &failures);
-        check(scope, None, &[Page(200), Truncated]);
+        check(scope, 0, &failures);
+        check(scope, 0, &[Page(200), Truncated]);
     }
 }
 
 #[test]
 fn so_is_one_that_fails_at_everything() {
-    check(FailureScope::Everything, None, &[Status(500), Page(502), RetryAfter(503, "5"), Status(401)]);
-    check(
-        FailureScope::Everything,
-        None,
-        &[RetryAfter(429, "1"), RetryAfter(429, HUGE), RetryAfter(429, DATE)],
-    );
+    check(FailureScope::Everything, 0, &[Status(500), Page(502), RetryAfter(503, "5"), Status(401)]);
+    check(FailureScope::Everything, 0, &[RetryAfter(429, "1"), RetryAfter(429, HUGE), RetryAfter(429, DATE)]);
 }
 
 #[test]
 fn so_is_one_that_serves_nothing_or_nobody() {
-    check(FailureScope::Everything, None, &[Status(400), Status(403), Status(404), Status(405), Status(410)]);
-    check(FailureScope::Everything, None, &[Silence, LATE, Refused, Untrusted]);
+    check(FailureScope::Everything, 0, &[Status(400), Status(403), Status(404), Status(405), Status(410)]);
+    check(FailureScope::Everything, 0, &[Silence, LATE, Refused, Untrusted]);
 }
 
 #[test]
 fn so_is_one_that_talks_nonsense() {
-    check(FailureScope::Everything, None, &[Page(200), Truncated, Reset, OtherObject]);
-    check(FailureScope::Everything, None, &[Status(409), Status(413), Status(422)]);
+    check(FailureScope::Everything, 0, &[Page(200), Truncated, Reset, OtherObject]);
+    check(FailureScope::Everything, 0, &[Status(409), Status(413), Status(422)]);
 }

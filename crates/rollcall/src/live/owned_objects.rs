@@ -7,7 +7,7 @@ use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
 use readiness::RuleKind;
 use rollcall_core::TreeNode;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 use watcher::wire::{ChildObject, WireMeta};
 use watcher::{ApiFailureCause, ApiKind, LivePage, LiveReadError, stream_live_head_pages};
 
@@ -19,6 +19,8 @@ use super::survey::hash_key;
 const MAX_CONCURRENT_LISTS: usize = 8;
 /// Longest time that the reads of one kind may take: the others are shown without it. 10 s.
 const KIND_READ_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest time that the lists of all kinds may take: what was not listed by then is named. 30 s.
+const LISTS_TIMEOUT: Duration = Duration::from_secs(30);
 /// Kinds whose objects say nothing of the readiness of their owners, and are many.
 const IGNORED_KINDS: [(&str, &str); 5] = [
     ("", "Endpoints"),
@@ -101,7 +103,10 @@ impl OwnedObjects {
         let lists: Vec<_> = lists.collect();
         let mut owned = OwnedObjects::default();
         let mut lists = stream::iter(lists).buffer_unordered(MAX_CONCURRENT_LISTS);
-        while let Some((at, listed)) = lists.next().await {
+        let (deadline, mut open) =
+            (Instant::now() + LISTS_TIMEOUT, (0..kinds.len()).collect::<BTreeSet<_>>());
+        while let Ok(Some((at, listed))) = timeout_at(deadline, lists.next()).await {
+            open.remove(&at);
             match listed {
                 Ok(list) => {
                     owned.uids.extend(list.uids);
@@ -112,6 +117,11 @@ impl OwnedObjects {
                 Err(why) => owned.unread.entry(why).or_default().push(kinds[at].to_string()),
             }
         }
+        if !open.is_empty() {
+            let why = format!("all kinds together took more than {} s", LISTS_TIMEOUT.as_secs());
+            owned.unread.insert(why, open.into_iter().map(|at| kinds[at].to_string()).collect());
+        }
+        drop(lists);
         let order = |of: &OwnedMeta| (kinds[of.kind].kind.clone(), of.name.clone(), of.uid.clone());
         for of in owned.by_owner.values_mut() {
             of.sort_by_cached_key(order);

@@ -151,6 +151,11 @@ impl PolicyCluster {
         }
     }
 
+    /// What could not be read and has not been reported yet, with the error.
+    pub(super) fn unread_texts(&self) -> impl Iterator<Item = String> {
+        self.unread.iter().map(|(what, why)| format!("{what}: {why}"))
+    }
+
     /// The namespace whose objects are read; `None` for all.
     pub(super) fn namespace(&self) -> Option<&str> {
         self.namespace.as_deref()

@@ -16,7 +16,7 @@ use super::policy_cluster::PolicyCluster;
 use super::scope_args::ScopeArgs;
 use super::survey::ClusterSurvey;
 use super::target::ObjectTarget;
-use super::uncounted::add_uncounted;
+use super::uncounted::{PolicyAnswers, UncountedFindings, add_uncounted};
 use crate::eval::{OutputFormat, current_time};
 use crate::terminal::TerminalCapabilities;
 use crate::text::{print_error_line, write_stdout};
@@ -62,12 +62,15 @@ pub(crate) async fn print_tree(cluster: &ClusterArgs, args: &TreeArgs) -> anyhow
     let now = current_time();
     let mut survey = ClusterSurvey::read(&mut cluster, now).await;
     let mut trees = std::mem::take(&mut survey.trees);
+    let mut uncounted = UncountedFindings::default();
     if !targets.is_empty() {
+        let answers = PolicyAnswers::collect(&trees);
         trees = pick_targets(trees, &targets);
-        add_uncounted(&mut cluster, &mut trees, now).await;
+        uncounted = add_uncounted(&mut cluster, &mut trees, &answers, now).await;
     }
     cluster.report_unread();
-    let moments = survey.node_times();
+    let counted_times = survey.node_times();
+    let moments = |node: &TreeNode| uncounted.node_times(node).unwrap_or_else(|| counted_times(node));
     let shown = select_trees(trees, &targets, args, &moments);
     for missing in missing_targets(&shown, &targets) {
         print_error_line(&format!("there is no {missing}"));

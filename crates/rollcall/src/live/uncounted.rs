@@ -10,8 +10,10 @@ use rollcall_core::TreeNode;
 use watcher::{ApiKind, ParentObject, get_live, list_live};
 
 use super::owned_objects::{OwnedMeta, OwnedObjects, answer_in_time, is_workload};
-use super::pick::node_key;
+use super::pick::{NodeTimes, node_key};
 use super::policy_cluster::{PolicyCluster, leaf_node};
+use super::since::leaf_since;
+use super::survey::hash_key;
 
 /// Role of a node that no policy counts.
 pub(crate) const UNCOUNTED_ROLE: &str = "uncounted";
@@ -24,18 +26,66 @@ const MAX_NAMED_KINDS: usize = 8;
 /// Levels below an object of a policy that are searched.
 const MAX_UNCOUNTED_DEPTH: usize = 16;
 
-/// Adds to these trees what their objects own and no policy counts. What could not be read is reported. Returns the kinds that
-/// the cluster serves.
+/// What policies say of all their parents, in whatever tree these stand.
+#[derive(Debug, Default)]
+pub(super) struct PolicyAnswers(BTreeMap<NodeKey, TreeNode>);
+
+impl PolicyAnswers {
+    /// Collects what is said in these trees.
+    pub(super) fn collect(trees: &[TreeNode]) -> PolicyAnswers {
+        let mut answers = PolicyAnswers::default();
+        for tree in trees {
+            answers.add_tree(tree);
+        }
+        answers
+    }
+
+    fn add_tree(&mut self, node: &TreeNode) {
+        if !node.policy.is_empty() {
+            let answer = TreeNode {
+                verdict: node.verdict,
+                reason: node.reason.clone(),
+                detail: node.detail.clone(),
+                policy: node.policy.clone(),
+                stalled: node.stalled,
+                ..TreeNode::default()
+            };
+            self.0.insert(key_of(node), answer);
+        }
+        for child in &node.children {
+            self.add_tree(child);
+        }
+    }
+}
+
+/// What was learned of objects that no policy counts.
+#[derive(Debug, Default)]
+pub(super) struct UncountedFindings {
+    /// The kinds that the cluster serves.
+    pub(super) kinds: Vec<ApiKind>,
+    times: BTreeMap<u64, NodeTimes>,
+}
+
+impl UncountedFindings {
+    /// Times of an object that no policy counts.
+    pub(super) fn node_times(&self, node: &TreeNode) -> Option<NodeTimes> {
+        self.times.get(&hash_key(node_key(node))).cloned()
+    }
+}
+
+/// Adds to these trees what their objects own and no policy counts; `answers` are what policies say of the objects that are
+/// parents themselves. What could not be read is reported.
 pub(super) async fn add_uncounted(
     cluster: &mut PolicyCluster,
     trees: &mut [TreeNode],
+    answers: &PolicyAnswers,
     now: Time,
-) -> Vec<ApiKind> {
+) -> UncountedFindings {
     let owned = match OwnedObjects::read(&cluster.client, cluster.namespace(), trees).await {
         Ok(owned) => owned,
         Err(error) => {
             cluster.note_unread("what no policy counts".to_owned(), format!("{error:#}"));
-            return Vec::new();
+            return UncountedFindings::default();
         }
     };
     let mut search = UncountedSearch { owned: &owned, known: BTreeSet::new(), found: Vec::new() };
@@ -45,7 +95,7 @@ pub(super) async fn add_uncounted(
     let found = std::mem::take(&mut search.found);
     let judged = judge_found(cluster, &owned, found, now).await;
     for tree in trees.iter_mut() {
-        fill_in(tree, &judged.nodes);
+        fill_in(tree, &judged.nodes, answers);
     }
     for ((kind, _), why) in &judged.unread {
         cluster.note_unread(format!("the contents of {}", owned.kinds[*kind]), why.clone());
@@ -56,7 +106,7 @@ pub(super) async fn add_uncounted(
         let more = if more > 0 { format!(" and {more} more kinds") } else { String::new() };
         cluster.note_unread(format!("what is owned of {named}{more}"), why.clone());
     }
-    owned.kinds
+    UncountedFindings { kinds: owned.kinds, times: judged.times }
 }
 
 type NodeKey = [String; 4];
@@ -122,6 +172,8 @@ fn uncounted_node(api: &ApiKind, of: &OwnedMeta) -> TreeNode {
 #[derive(Default)]
 struct JudgedObjects {
     nodes: BTreeMap<NodeKey, TreeNode>,
+    /// Their times, by hashes of their names.
+    times: BTreeMap<u64, NodeTimes>,
     /// Why objects could not be read, by the index of the kind and the namespace.
     unread: BTreeMap<(usize, String), String>,
 }
@@ -149,6 +201,8 @@ async fn judge_found(
             Ok(objects) => {
                 for object in objects {
                     let node = TreeNode { role: UNCOUNTED_ROLE, ..leaf_node(&object, now) };
+                    let times = NodeTimes { created: object.child.meta.created, since: leaf_since(&object) };
+                    judged.times.insert(hash_key(node_key(&node)), times);
                     judged.nodes.insert(key_of(&node), node);
                 }
             }
@@ -190,10 +244,13 @@ async fn read_found(
 }
 
 /// Puts the verdicts into the nodes that were added, and the worst first.
-fn fill_in(node: &mut TreeNode, judged: &BTreeMap<NodeKey, TreeNode>) {
+fn fill_in(node: &mut TreeNode, judged: &BTreeMap<NodeKey, TreeNode>, answers: &PolicyAnswers) {
     if node.role == UNCOUNTED_ROLE {
-        let children = std::mem::take(&mut node.children);
-        if let Some(verdict) = judged.get(&key_of(node)) {
+        let (key, children) = (key_of(node), std::mem::take(&mut node.children));
+        if let Some(answer) = answers.0.get(&key) {
+            let [group, kind, namespace, name] = key;
+            *node = TreeNode { group, kind, namespace, name, role: UNCOUNTED_ROLE, ..answer.clone() };
+        } else if let Some(verdict) = judged.get(&key) {
             *node = verdict.clone();
         } else if node.group.is_empty() && node.kind == "Secret" {
             (node.verdict, node.detail) = ("Ready", "it exists; Secrets are not read".to_owned());
@@ -201,7 +258,7 @@ fn fill_in(node: &mut TreeNode, judged: &BTreeMap<NodeKey, TreeNode>) {
         node.children = children;
     }
     for child in &mut node.children {
-        fill_in(child, judged);
+        fill_in(child, judged, answers);
     }
     let counted = node.children.iter().take_while(|child| child.role != UNCOUNTED_ROLE).count();
     let level = |child: &TreeNode| super::node_reason::node_level(child);

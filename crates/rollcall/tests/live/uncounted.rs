@@ -90,6 +90,33 @@ async fn what_no_policy_counts_decides_nothing_and_is_named_beside_what_does() {
     let (code, out, _) = without_policy(&cluster, &["tree", "certificate/other", "-f", &file]).await;
     assert_eq!(code, Some(0), "{out}");
     assert!(out.contains("Order default/other-1-1 (not counted)   Failed"), "{out}");
+    let (code, out, _) = without_policy(&cluster, &["explain", "certificate/other", "-f", &file]).await;
+    assert_eq!(code, Some(0), "{out}");
+    let said = "Nothing that counts is unready. Not ready, and not counted:";
+    assert!(out.contains(said) && out.contains("1. Order default/other-1-1  Failed"), "{out}");
+    let args = ["explain", "certificate/other", "-f", &file, "-o", "json"];
+    let (_, out, _) = without_policy(&cluster, &args).await;
+    let explained: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(explained[0]["causes"][0]["counts"], json!(false), "{out}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_another_policy_says_of_an_object_is_shown_where_this_one_does_not_count_it() {
+    let cluster = certificates("uncounted-parent").await;
+    let policies = [("Certificate", "Order"), ("CertificateRequest", "Order")]
+        .map(|(parent, child)| super::cluster::policy(parent, "example.com", child).to_string());
+    let file = cluster.text_file("two.yaml", &policies.join("\n---\n"));
+    let certificate = cluster.create(&custom("Certificate", "shop"));
+    cluster.below(&certificate, saying("Order", "own", "Ready"));
+    // It says of itself that it is ready, and its policy says that it is not.
+    let request = cluster.below(&certificate, saying("CertificateRequest", "shop-1", "Ready"));
+    cluster.below(&request, errored_order());
+    let (code, out, err) = without_policy(&cluster, &["tree", "certificate/shop", "-f", &file]).await;
+    assert_eq!(code, Some(0), "{out}{err}");
+    let line = out.lines().find(|line| line.contains("CertificateRequest default/shop-1")).unwrap();
+    assert!(line.contains("(not counted)") && line.contains("ChildrenFailed"), "{out}");
+    let ages = |line: &str| line.split("   ").map(str::trim).filter(|cell| !cell.is_empty()).count();
+    assert_eq!(ages(line), ages(out.lines().nth(1).unwrap()), "it has an age like any other: {out}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -206,6 +233,9 @@ async fn what_may_be_listed_and_not_read_is_shown_and_the_right_to_ask_for_is_na
     let said: Vec<&str> = err.lines().filter(|line| line.contains("not read")).collect();
     assert_eq!(said.len(), 1, "{err}");
     assert!(said[0].contains("Order.example.com") && said[0].contains("you may not get them"), "{err}");
+    let (_, out, _) = without_policy(&cluster, &["explain", "certificate/shop", "-o", "json"]).await;
+    let explained: Value = serde_json::from_str(&out).unwrap();
+    assert!(explained[0]["notRead"].to_string().contains("you may not get them"), "{out}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

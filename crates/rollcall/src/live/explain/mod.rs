@@ -29,7 +29,7 @@ use super::policy_cluster::PolicyCluster;
 use super::scope_args::ScopeArgs;
 use super::survey::ClusterSurvey;
 use super::target::ObjectTarget;
-use super::uncounted::{UNCOUNTED_ROLE, add_uncounted};
+use super::uncounted::{PolicyAnswers, UNCOUNTED_ROLE, add_uncounted};
 use crate::eval::{OutputFormat, current_time};
 use crate::terminal::TerminalCapabilities;
 use crate::text::{print_error_line, write_stdout};
@@ -63,21 +63,29 @@ pub(crate) async fn explain_targets(cluster: &ClusterArgs, args: &ExplainArgs) -
     }
     let now = current_time();
     let mut survey = ClusterSurvey::read(&mut cluster, now).await;
+    let answers = PolicyAnswers::collect(&survey.trees);
     survey.trees.retain(|tree| contains_target(tree, &targets));
-    let kinds = add_uncounted(&mut cluster, &mut survey.trees, now).await;
-    survey.add_kinds(kinds);
+    let mut uncounted = add_uncounted(&mut cluster, &mut survey.trees, &answers, now).await;
+    survey.add_kinds(std::mem::take(&mut uncounted.kinds));
     let leads = find_target_nodes(&survey.trees, &targets);
     let mut explained = Vec::new();
+    let counted_times = survey.node_times();
     let inquiry = ExplainContext {
         cluster: &cluster,
         survey: &survey,
         index: survey.object_index(),
-        moments: &survey.node_times(),
+        moments: &|node| uncounted.node_times(node).unwrap_or_else(|| counted_times(node)),
         signs: OnceCell::new(),
         now,
     };
     for lead in &leads {
         explained.push(inquiry.explain_node(lead, args.limit).await);
+    }
+    if args.output != OutputFormat::Table {
+        // A script that reads this need not read what is said beside it.
+        for explanation in &mut explained {
+            explanation.not_read.extend(cluster.unread_texts());
+        }
     }
     cluster.report_unread();
     let text = match args.output {
@@ -98,11 +106,6 @@ pub(crate) async fn explain_targets(cluster: &ClusterArgs, args: &ExplainArgs) -
     }
     let unready = leads.iter().any(|lead| !is_node_ready(lead.node));
     Ok(ExitCode::from(if unready { 1 } else { u8::from(!absent.is_empty()) * 2 }))
-}
-
-fn cause_message(node: &TreeNode) -> String {
-    let uncounted = if node.role == UNCOUNTED_ROLE { "; no policy counts it" } else { "" };
-    format!("{}{uncounted}", node.detail)
 }
 
 /// Returns `true` if a target stands anywhere in this tree.
@@ -186,6 +189,7 @@ impl ExplainContext<'_> {
             name: &node.name,
         };
         let from = asked.above.len();
+        let counts = node.role != UNCOUNTED_ROLE;
         let path =
             lead.above.iter().skip(from).chain([&node]).map(|node| format!("{} {}", node.kind, node.name));
         let mut cause = ExplainedCause {
@@ -193,7 +197,12 @@ impl ExplainContext<'_> {
             path: path.collect(),
             verdict: node.verdict,
             reason: node.reason.clone(),
-            message: cause_message(node),
+            message: if counts {
+                node.detail.clone()
+            } else {
+                format!("{}; no policy counts it", node.detail)
+            },
+            counts,
             since: self.since_text(node),
             changes: advice::describe_changes(node.reason.token()).to_owned(),
             tries: advice::suggest_commands(node.reason.token(), &object),

@@ -39,7 +39,7 @@ pub(super) struct ObjectExplanation {
     pub(super) not_read: Vec<String>,
 }
 
-/// A root cause.
+/// A root cause, or something that is not ready and decides nothing.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ExplainedCause {
@@ -49,6 +49,8 @@ pub(super) struct ExplainedCause {
     pub(super) verdict: &'static str,
     pub(super) reason: NodeReason,
     pub(super) message: String,
+    /// `false` if no policy counts it: it decides nothing.
+    pub(super) counts: bool,
     pub(super) rule: String,
     pub(super) branch: String,
     pub(super) values: Vec<ExplainedField>,

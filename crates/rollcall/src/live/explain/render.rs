@@ -2,7 +2,7 @@
 
 use inspect::holder_signs::HolderState;
 use inspect::recent_events::RecentEvent;
-use readiness::Time;
+use readiness::{Level, Time};
 
 use super::object_explanation::{ExplainedCause, ObjectExplanation};
 use crate::eval::object_title;
@@ -72,6 +72,9 @@ impl ExplanationPage {
         match explained.causes.len() {
             0 => self.add_wrapped("", "no unready cause found"),
             _ => self.lines.push((StyledLine::default(), false)),
+        }
+        if explained.verdict == Level::Ready.as_str() && !explained.causes.is_empty() {
+            self.add_wrapped("", "Nothing that counts is unready. Not ready, and not counted:");
         }
         for (at, cause) in explained.causes.iter().enumerate() {
             self.add_cause(at + 1, cause);

@@ -1,8 +1,8 @@
-//! How many requests may be spent on writes that do not take effect, whatever part of all writes they are.
+//! How many requests may be spent on writes that are not acknowledged with what they said, whatever part of all writes they are.
 //!
 //! A failed write costs two requests: itself, and the live read after it. They come from one token bucket for all kinds, so that
 //! no mixture of kinds and of successes among the failures costs the server more than thirteen a second, and hardly more than
-//! twenty in any one. A write that takes effect costs nothing: a server that never fails gets it too.
+//! twenty in any one. A write that is acknowledged costs nothing: a server that never fails gets it too.
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ impl FailureBudget {
         deposit
     }
 
-    /// Settles what a write cost; `has_effect` is `None` if it was never sent.
+    /// Settles what a write cost; `has_effect` says whether it was acknowledged with what it said, `None` if it was never sent.
     pub(super) fn end_write(&mut self, deposit: Deposit, has_effect: Option<bool>, now: Time) {
         self.fill(now);
         let cost = if has_effect == Some(false) { FAILURE_COST } else { 0 };

@@ -59,11 +59,6 @@ impl WriteEffect {
         }
     }
 
-    /// The parent shows what was sent.
-    fn has_landed(self) -> bool {
-        matches!(self, WriteEffect::Shown | WriteEffect::Unacknowledged)
-    }
-
     /// Counts it in two rows: of failures, which any answer ends with which the server has dealt with a write, and of writes
     /// without effect.
     fn count(self, failures: &mut u32, misses: &mut u32) {
@@ -202,8 +197,9 @@ impl WriteBreakers {
     ) {
         let Some(BegunWrite { kind, sent, deposit }) = self.in_flight.remove(&ticket) else { return };
         let effect = WriteEffect::of(outcome, shown.map(|shown| shown == sent));
+        // What lands without an answer takes a live read as well.
         let was_sent = effect != WriteEffect::Unsent;
-        self.budget.end_write(deposit, was_sent.then(|| effect.has_landed()), now);
+        self.budget.end_write(deposit, was_sent.then_some(effect == WriteEffect::Shown), now);
         effect.count(&mut self.consecutive_failures, &mut self.consecutive_misses);
         self.kinds.entry(kind).or_default().end_write(effect, now);
     }

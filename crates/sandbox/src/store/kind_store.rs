@@ -1,6 +1,7 @@
 //! The objects of one kind, and the history of their changes.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::iter;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -90,21 +91,59 @@ impl KindStore {
         }
     }
 
-    /// Returns the objects whose key starts with `prefix` as of a revision, in key order.
-    pub(crate) fn snapshot(&self, revision: u64, prefix: &str, after: &str) -> BTreeMap<String, Arc<Value>> {
-        let wanted = |key: &str| key.starts_with(prefix) && key > after;
-        let from = if after > prefix { after } else { prefix };
-        let now = self.objects.range(from.to_owned()..).take_while(|(key, _)| key.starts_with(prefix));
-        let mut then: BTreeMap<String, Arc<Value>> =
-            now.filter(|(key, _)| wanted(key)).map(|(key, object)| (key.clone(), object.clone())).collect();
-        let undo: Vec<&StoredChange> =
-            self.changes_since(revision).filter(|change| wanted(&change.key)).collect();
-        for change in undo.into_iter().rev() {
-            match &change.before {
-                Some(before) => then.insert(change.key.clone(), before.clone()),
-                None => then.remove(&change.key),
-            };
+    /// Returns the objects whose key starts with `prefix` and comes after `after`, as of a revision, in key order.
+    pub(crate) fn objects_at<'s>(
+        &'s self,
+        revision: u64,
+        prefix: &'s str,
+        after: &'s str,
+    ) -> impl Iterator<Item = (&'s str, &'s Arc<Value>)> {
+        let wanted = move |key: &str| key.starts_with(prefix) && key > after;
+        // The first change of a key since then tells what there was.
+        let mut then: BTreeMap<&str, Option<&Arc<Value>>> = BTreeMap::new();
+        for change in self.changes_since(revision).filter(|change| wanted(&change.key)) {
+            then.entry(&change.key).or_insert(change.before.as_ref());
         }
-        then
+        let from = if after > prefix { after } else { prefix };
+        let now = self.objects.range(from.to_owned()..).take_while(move |(key, _)| key.starts_with(prefix));
+        let changed: BTreeSet<&str> = then.keys().copied().collect();
+        let now = now.map(|(key, object)| (&**key, object));
+        let mut now = now.filter(move |(key, _)| wanted(key) && !changed.contains(key)).peekable();
+        let mut then = then.into_iter().filter_map(|(key, object)| Some((key, object?))).peekable();
+        iter::from_fn(move || match (now.peek(), then.peek()) {
+            (Some((key, _)), Some((other, _))) if other < key => then.next(),
+            (None, _) => then.next(),
+            _ => now.next(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// What the old revisions hold, remembered whole at each of them.
+    #[test]
+    fn what_was_is_told_of_every_revision_from_any_key_on() {
+        let mut kind_store = KindStore::default();
+        let mut remembered = vec![(0, BTreeMap::new())];
+        for revision in 1..=200_u64 {
+            let key = format!("/{}/{}", ["a", "b"][usize::from(revision % 3 == 0)], revision * 7 % 11);
+            let before = kind_store.objects.get(&key).cloned();
+            let deleted = before.is_some() && revision % 4 == 0;
+            let after = Arc::new(json!({ "revision": revision }));
+            kind_store.commit_change(StoredChange { revision, key, before, after, deleted }, 1_000);
+            remembered.push((revision, kind_store.objects.clone()));
+        }
+        for (revision, objects) in &remembered {
+            for (prefix, after) in [("/", ""), ("/a/", ""), ("/b/", "/b/3"), ("/a/", "/a/10"), ("/c/", "")] {
+                let expected = objects.iter().filter(|(key, _)| key.starts_with(prefix) && &***key > after);
+                let expected: Vec<_> = expected.map(|(key, object)| (&**key, object)).collect();
+                let found: Vec<_> = kind_store.objects_at(*revision, prefix, after).collect();
+                assert_eq!(found, expected, "{revision}: {prefix} after {after}");
+            }
+        }
     }
 }

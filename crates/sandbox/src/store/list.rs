@@ -1,6 +1,5 @@
 //! Lists: consistent, paged, at any revision still kept.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
@@ -74,27 +73,26 @@ pub(super) fn answer_list(
     let prefix = target.key_prefix();
     let empty = KindStore::default();
     let kind_store = storage.kind_store(kind.storage).unwrap_or(&empty);
-    let then = kind_store.snapshot(start.revision, &prefix, &start.after);
-    let chosen: BTreeMap<String, Arc<Value>> =
-        then.into_iter().filter(|(_, object)| selector.matches(object)).collect();
     // From its watch cache the real server answers whole lists, whatever the limit.
     let limit =
         if request.query_param("resourceVersion") == Some("0") && !start.continued { 0 } else { limit };
-    let total = chosen.len();
-    let shown = if limit == 0 { total } else { usize::try_from(limit).unwrap_or(usize::MAX).min(total) };
+    let most = if limit == 0 { usize::MAX } else { usize::try_from(limit).unwrap_or(usize::MAX) };
+    let then = kind_store.objects_at(start.revision, &prefix, &start.after);
+    let mut chosen = then.filter(|(_, object)| selector.matches(object));
+    let page: Vec<_> = chosen.by_ref().take(most).collect();
+    let rest = chosen.count();
     let mut metadata = json!({"resourceVersion": start.revision.to_string()});
     if kind.traits.custom && view == ResponseForm::Whole {
         metadata["continue"] = json!("");
     }
-    if shown < total {
-        let last = chosen.keys().nth(shown - 1).cloned().unwrap_or_default();
-        metadata["continue"] = json!(continue_token(start.revision, &last));
+    if rest > 0 {
+        let last = page.last().map(|(key, _)| *key).unwrap_or_default();
+        metadata["continue"] = json!(continue_token(start.revision, last));
         if selector.is_empty() {
-            metadata["remainingItemCount"] = json!(total - shown);
+            metadata["remainingItemCount"] = json!(rest);
         }
     }
-    let items: Vec<ListItem> =
-        chosen.values().take(shown).map(|object| list_item(view, target, object)).collect();
+    let items = page.into_iter().map(|(_, object)| list_item(view, target, object)).collect();
     let (list_kind, api_version) = match view {
         ResponseForm::Whole | ResponseForm::Table => (kind.list_kind.clone(), kind.api_version()),
         ResponseForm::Metadata => ("PartialObjectMetadataList".into(), "meta.k8s.io/v1".into()),

@@ -60,7 +60,7 @@ impl ObjectStorage {
     /// Returns the objects of one kind whose key starts with `prefix`, in key order.
     pub(super) fn current_objects(&self, storage: StorageId, prefix: &str) -> Vec<Arc<Value>> {
         let Some(kind_store) = self.kind_store(storage) else { return Vec::new() };
-        kind_store.snapshot(self.revision, prefix, "").into_values().collect()
+        kind_store.objects_at(self.revision, prefix, "").map(|(_, object)| object.clone()).collect()
     }
 
     /// Returns `true` if one of the kind's objects has a key that starts with `prefix`.

@@ -110,10 +110,10 @@ impl WatchCursor {
 
     fn queue_initial_events(&mut self, storage: &ObjectStorage, current: u64, fresh: u64) {
         if let Some(kind_store) = storage.kind_store(self.kind.storage) {
-            let then = kind_store.snapshot(current, &self.prefix, "");
-            let seen = then.values().filter(|object| self.selector.matches(object));
+            let then = kind_store.objects_at(current, &self.prefix, "");
+            let seen = then.filter(|(_, object)| self.selector.matches(object));
             let lines: Vec<WatchLine> =
-                seen.map(|object| self.watch_line(WatchEventType::Added, object)).collect();
+                seen.map(|(_, object)| self.watch_line(WatchEventType::Added, object)).collect();
             self.pending.extend(lines);
         }
         self.revision = current;

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::try_join_all;
 use futures::{StreamExt, stream};
-use readiness::Time;
+use readiness::{Level, Time};
 use rollcall_core::TreeNode;
 use watcher::{ApiKind, ParentObject, get_live, list_live};
 
+use super::node_reason::node_level;
 use super::owned_objects::{OwnedMeta, OwnedObjects, answer_in_time, is_workload};
 use super::pick::{NodeTimes, node_key};
 use super::policy_cluster::{PolicyCluster, leaf_node};
@@ -243,6 +244,16 @@ async fn read_found(
     Ok(objects.into_iter().map(typed).collect())
 }
 
+/// The worst of the objects in this tree that no policy counts, are not ready, and own nothing that explains it.
+pub(super) fn worst_uncounted(tree: &TreeNode) -> Option<&TreeNode> {
+    let mut below: Vec<&TreeNode> = tree.children.iter().filter_map(worst_uncounted).collect();
+    let is_unready = node_level(tree).is_some_and(|level| !matches!(level, Level::Ready | Level::Suspended));
+    if below.is_empty() && tree.role == UNCOUNTED_ROLE && is_unready {
+        below.push(tree);
+    }
+    below.into_iter().min_by_key(|node| (node_level(node), node_key(node)))
+}
+
 /// Puts the verdicts into the nodes that were added, and the worst first.
 fn fill_in(node: &mut TreeNode, judged: &BTreeMap<NodeKey, TreeNode>, answers: &PolicyAnswers) {
     if node.role == UNCOUNTED_ROLE {
@@ -261,6 +272,5 @@ fn fill_in(node: &mut TreeNode, judged: &BTreeMap<NodeKey, TreeNode>, answers: &
         fill_in(child, judged, answers);
     }
     let counted = node.children.iter().take_while(|child| child.role != UNCOUNTED_ROLE).count();
-    let level = |child: &TreeNode| super::node_reason::node_level(child);
-    node.children[counted..].sort_by(|a, b| (level(a), node_key(a)).cmp(&(level(b), node_key(b))));
+    node.children[counted..].sort_by(|a, b| (node_level(a), node_key(a)).cmp(&(node_level(b), node_key(b))));
 }

@@ -276,3 +276,16 @@ async fn a_kind_that_its_group_serves_in_an_older_version_alone_is_found_and_may
     let (code, out, err) = without_policy(&cluster, &["tree", "challenge/shop-1"]).await;
     assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn waiting_names_what_no_policy_counts_and_is_not_ready() {
+    let cluster = certificates("uncounted-wait").await;
+    let certificate = cluster.create(&saying("Certificate", "shop", "Issuing"));
+    let request = cluster.below(&certificate, saying("CertificateRequest", "shop-1", "Pending"));
+    cluster.below(&request, errored_order());
+    let args = ["wait", "certificate/shop", "--timeout", "8s"];
+    let (code, out, err) = without_policy(&cluster, &args).await;
+    assert_eq!(code, Some(124), "{out}{err}");
+    let said = "; not counted: Order shop-1-42 failed: ";
+    assert!(out.contains(said) || err.contains(said), "{out}{err}");
+}

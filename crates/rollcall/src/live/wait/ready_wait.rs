@@ -1,6 +1,7 @@
 //! Waits until all targets and their children are ready.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::bail;
 use controller::args::ClusterArgs;
@@ -12,11 +13,47 @@ use super::super::follow::ClusterFollower;
 use super::super::node_reason::is_node_ready;
 use super::super::open_cluster;
 use super::super::pick::{missing_targets, pick_targets};
+use super::super::policy_cluster::PolicyCluster;
 use super::super::scope_args::ScopeArgs;
 use super::super::target::ObjectTarget;
+use super::super::uncounted::{PolicyAnswers, add_uncounted, worst_uncounted};
 use super::status_line::{StatusLine, UNANSWERED_TEXT, end_unanswered};
+use crate::eval::current_time;
 
 const KIND_NOT_VISIBLE: NodeToken = NodeToken::Parent(ParentReason::KindNotVisible);
+
+/// Time after which what no policy counts is looked for, and again after each time. 5 s and 30 s.
+const FIRST_LOOK_BELOW: Duration = Duration::from_secs(5);
+const LOOK_BELOW_INTERVAL: Duration = Duration::from_secs(30);
+
+/// What no policy counts below the objects that are waited for: it is not waited for, and may be why it takes so long.
+struct UncountedCauses {
+    due: Instant,
+    text: String,
+}
+
+impl UncountedCauses {
+    /// Looks below these trees if it is time, and returns the worst that was found.
+    async fn look_below(
+        &mut self,
+        cluster: &mut PolicyCluster,
+        trees: &[TreeNode],
+        deadline: Instant,
+    ) -> &str {
+        let now = current_time();
+        if self.due <= Instant::now() {
+            self.due = Instant::now() + LOOK_BELOW_INTERVAL;
+            let mut trees = trees.to_vec();
+            let answers = PolicyAnswers::collect(&trees);
+            if timeout_at(deadline, add_uncounted(cluster, &mut trees, &answers, now)).await.is_ok() {
+                let worst = trees.iter().filter(|tree| !is_node_ready(tree)).find_map(worst_uncounted);
+                self.text =
+                    worst.map(|node| format!("; not counted: {}", node_text(node))).unwrap_or_default();
+            }
+        }
+        &self.text
+    }
+}
 
 /// Result of one evaluation.
 #[derive(Debug, PartialEq, Eq)]
@@ -49,11 +86,13 @@ pub(super) async fn wait_until_ready(
         return end_unanswered(&mut line);
     };
     let mut last = UNANSWERED_TEXT.to_owned();
+    let mut below = UncountedCauses { due: Instant::now() + FIRST_LOOK_BELOW, text: String::new() };
     while timeout_at(deadline, following.wait_for_change(&mut cluster)).await.is_ok() {
-        let trees = cluster.build_trees(&following.known_objects(), crate::eval::current_time());
+        let trees = cluster.build_trees(&following.known_objects(), current_time());
         let found = pick_targets(trees, &targets);
         let (text, word, code) = match check_targets(&found, &targets) {
             WaitState::Waiting(why) => {
+                let why = why + below.look_below(&mut cluster, &found, deadline).await;
                 let why = following.trouble_text().map_or(why.clone(), |trouble| format!("{trouble}; {why}"));
                 line.show_text(&why);
                 last = why;

@@ -5,6 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use aggregator::{KindId, ObjectId};
 
+/// Number of writes in a row that failed from which on a parent waits behind all others, whatever it says.
+const FAILS_OFTEN: u32 = 5;
+
 /// Which parents come before others. Among those of one rank the order of arrival counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum WriteRank {
@@ -14,6 +17,17 @@ pub(super) enum WriteRank {
     Answer,
     /// Its last write failed.
     Retry,
+}
+
+impl WriteRank {
+    /// Rank of a parent whose last writes failed so often in a row; `withdraws` if it takes back a True.
+    pub(super) fn of(withdraws: bool, failures: u32) -> WriteRank {
+        match failures {
+            ..FAILS_OFTEN if withdraws => WriteRank::Withdrawal,
+            0 => WriteRank::Answer,
+            _ => WriteRank::Retry,
+        }
+    }
 }
 
 /// Turn of a parent within its kind.

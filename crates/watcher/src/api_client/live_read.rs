@@ -107,10 +107,28 @@ async fn get_with_accept<K: WireObject>(
     let target = format!("{}/{name}", kind.list_path(namespace));
     let fetched = answer(client, &what, &target, accept).await?;
     match fetched.status.as_u16() {
-        200..300 => decode_body(&what, &fetched.body).map(Some),
+        200..300 => {
+            let object: K = decode_body(&what, &fetched.body)?;
+            refuse_other(&what, object.meta(), namespace, name)?;
+            Ok(Some(object))
+        }
         404 if proves_absence(&fetched.body, kind, name) => Ok(None),
         _ => Err(LiveReadError::from_refusal(&what, &fetched)),
     }
+}
+
+/// Refuses an answer that is about another object than the one that was asked for: it says nothing of that one.
+fn refuse_other(
+    what: &str,
+    meta: &WireMeta,
+    namespace: Option<&str>,
+    name: &str,
+) -> Result<(), LiveReadError> {
+    if *meta.name == *name && namespace.is_none_or(|namespace| *meta.namespace == *namespace) {
+        return Ok(());
+    }
+    let error = format!("the server answered with {}/{}", meta.namespace, meta.name);
+    Err(LiveReadError::from_source(what, ApiFailureCause::Undecodable, error.into()))
 }
 
 /// Lists all objects that match a label selector, live.
@@ -345,6 +363,20 @@ pub(crate) fn decode_body<T: DeserializeOwned>(what: &str, body: &[u8]) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_about_another_object_is_refused_and_says_which() {
+        let read = |namespace: &str, name: &str, asked: Option<&str>| {
+            let meta = WireMeta { namespace: namespace.into(), name: name.into(), ..WireMeta::default() };
+            refuse_other("get Pod shop/db", &meta, asked, "db").map_err(|error| error.to_string())
+        };
+        assert_eq!(read("shop", "db", Some("shop")), Ok(()));
+        assert_eq!(read("", "db", None), Ok(()), "a cluster-scoped one has no namespace");
+        for (namespace, name) in [("shop", "cache"), ("other", "db"), ("shop", "")] {
+            let refused = read(namespace, name, Some("shop")).unwrap_err();
+            assert!(refused.contains(&format!("{namespace}/{name}")), "{refused}");
+        }
+    }
 
     #[test]
     fn only_one_segment_of_a_path_is_a_name() {

@@ -8,18 +8,21 @@ use std::time::Duration;
 
 use readiness::Time;
 
-/// Requests a second that writes without effect may cost. As one request costs a thousand, this is a gain a millisecond.
+/// Requests a second that writes without acknowledgement may cost. As one request costs a thousand, this is a gain a millisecond.
 const REQUESTS_PER_SECOND: u32 = 13;
 /// What one request costs.
 const REQUEST_COST: i64 = 1_000;
 /// Most that is saved up: four requests.
 const MAX_BALANCE: i64 = 4 * REQUEST_COST;
-/// Most that is owed, so that failures of a crowd that was under way hold up the others for a second at most.
-const MAX_DEBT: i64 = REQUESTS_PER_SECOND as i64 * REQUEST_COST;
-/// What a write without effect costs, and its read.
+/// What a write without acknowledgement costs, and its read.
 const FAILURE_COST: i64 = 2 * REQUEST_COST;
+/// Most that is owed, so that failures of a crowd that was under way hold up a first attempt for a second at most.
+const MAX_DEBT: i64 = REQUESTS_PER_SECOND as i64 * REQUEST_COST - FAILURE_COST;
 /// Number of outcomes that are remembered.
 const REMEMBERED: i64 = u64::BITS as i64;
+
+// A second attempt would wait for ever.
+const _: () = assert!(2 * FAILURE_COST <= MAX_BALANCE);
 
 /// What a write has paid when it was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,7 +34,7 @@ pub(super) struct FailureBudget {
     balance: i64,
     /// Time up to which the balance has grown.
     as_of: Time,
-    /// The last outcomes, one bit each, set where the write did not take effect.
+    /// The last outcomes, one bit each, set where the write was not acknowledged.
     recent: u64,
 }
 
@@ -57,13 +60,13 @@ impl FailureBudget {
         deposit
     }
 
-    /// Settles what a write cost; `has_effect` says whether it was acknowledged with what it said, `None` if it was never sent.
-    pub(super) fn end_write(&mut self, deposit: Deposit, has_effect: Option<bool>, now: Time) {
+    /// Settles what a write cost; `is_acknowledged` is `None` if it was never sent.
+    pub(super) fn end_write(&mut self, deposit: Deposit, is_acknowledged: Option<bool>, now: Time) {
         self.fill(now);
-        let cost = if has_effect == Some(false) { FAILURE_COST } else { 0 };
+        let cost = if is_acknowledged == Some(false) { FAILURE_COST } else { 0 };
         self.balance = (self.balance + deposit.0 - cost).clamp(-MAX_DEBT, MAX_BALANCE);
-        if let Some(has_effect) = has_effect {
-            self.recent = self.recent << 1 | u64::from(!has_effect);
+        if let Some(is_acknowledged) = is_acknowledged {
+            self.recent = self.recent << 1 | u64::from(!is_acknowledged);
         }
     }
 
@@ -94,7 +97,7 @@ mod tests {
         latency: i64,
     }
 
-    /// Requests without effect and writes that took effect, by second.
+    /// Times of requests that brought nothing, and of writes that were acknowledged.
     #[derive(Default)]
     struct Played {
         vain: Vec<i64>,
@@ -102,7 +105,7 @@ mod tests {
     }
 
     impl Played {
-        /// Most requests without effect within so many seconds, after those in which failures are met first.
+        /// Most requests that brought nothing within so many seconds, after those in which failures are met first.
         fn busiest(&self, seconds: i64) -> usize {
             let late: Vec<_> = self.vain.iter().filter(|at| **at >= BEGUN + 10_000).collect();
             let within = |from: &&i64| {
@@ -180,7 +183,7 @@ mod tests {
             budget.end_write(deposit, Some(false), now);
         }
         let available = budget.available_at(false);
-        assert!(available <= now + Duration::from_millis(1_300), "{available:?}");
+        assert!(available <= now + Duration::from_secs(1), "{available:?}");
         for _ in 0..64 {
             let deposit = budget.begin_write(available);
             budget.end_write(deposit, Some(true), available);

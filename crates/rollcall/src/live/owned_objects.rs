@@ -121,7 +121,6 @@ impl OwnedObjects {
             let why = format!("all kinds together took more than {} s", LISTS_TIMEOUT.as_secs());
             owned.unread.insert(why, open.into_iter().map(|at| kinds[at].to_string()).collect());
         }
-        drop(lists);
         let order = |of: &OwnedMeta| (kinds[of.kind].kind.clone(), of.name.clone(), of.uid.clone());
         for of in owned.by_owner.values_mut() {
             of.sort_by_cached_key(order);

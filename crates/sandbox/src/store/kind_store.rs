@@ -1,6 +1,7 @@
 //! The objects of one kind, and the history of their changes.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, VecDeque};
 use std::iter;
 use std::sync::Arc;
 
@@ -106,14 +107,21 @@ impl KindStore {
         }
         let from = if after > prefix { after } else { prefix };
         let now = self.objects.range(from.to_owned()..).take_while(move |(key, _)| key.starts_with(prefix));
-        let changed: BTreeSet<&str> = then.keys().copied().collect();
-        let now = now.map(|(key, object)| (&**key, object));
-        let mut now = now.filter(move |(key, _)| wanted(key) && !changed.contains(key)).peekable();
-        let mut then = then.into_iter().filter_map(|(key, object)| Some((key, object?))).peekable();
-        iter::from_fn(move || match (now.peek(), then.peek()) {
-            (Some((key, _)), Some((other, _))) if other < key => then.next(),
-            (None, _) => then.next(),
-            _ => now.next(),
+        let mut now =
+            now.map(|(key, object)| (&**key, object)).filter(move |(key, _)| wanted(key)).peekable();
+        let mut then = then.into_iter().peekable();
+        iter::from_fn(move || {
+            loop {
+                let Some((changed, _)) = then.peek() else { return now.next() };
+                match now.peek().map(|(key, _)| key.cmp(changed)) {
+                    Some(Ordering::Less) => return now.next(),
+                    Some(Ordering::Equal) => _ = now.next(),
+                    Some(Ordering::Greater) | None => {}
+                }
+                if let (key, Some(object)) = then.next()? {
+                    return Some((key, object));
+                }
+            }
         })
     }
 }

@@ -33,25 +33,24 @@ struct UncountedCauses {
 }
 
 impl UncountedCauses {
-    /// Looks below these trees if it is time, and returns the worst that was found.
+    /// What policies say in all trees, if it is time to look.
+    fn collect_answers(&self, trees: &[TreeNode]) -> Option<PolicyAnswers> {
+        (self.due <= Instant::now()).then(|| PolicyAnswers::collect(trees))
+    }
+
+    /// Looks below these trees, and keeps the worst that is found.
     async fn look_below(
         &mut self,
         cluster: &mut PolicyCluster,
-        trees: &[TreeNode],
+        mut trees: Vec<TreeNode>,
+        answers: &PolicyAnswers,
         deadline: Instant,
-    ) -> &str {
-        let now = current_time();
-        if self.due <= Instant::now() {
-            self.due = Instant::now() + LOOK_BELOW_INTERVAL;
-            let mut trees = trees.to_vec();
-            let answers = PolicyAnswers::collect(&trees);
-            if timeout_at(deadline, add_uncounted(cluster, &mut trees, &answers, now)).await.is_ok() {
-                let worst = trees.iter().filter(|tree| !is_node_ready(tree)).find_map(worst_uncounted);
-                self.text =
-                    worst.map(|node| format!("; not counted: {}", node_text(node))).unwrap_or_default();
-            }
+    ) {
+        self.due = Instant::now() + LOOK_BELOW_INTERVAL;
+        if timeout_at(deadline, add_uncounted(cluster, &mut trees, answers, current_time())).await.is_ok() {
+            let worst = trees.iter().filter(|tree| !is_node_ready(tree)).find_map(worst_uncounted);
+            self.text = worst.map(|node| format!("; not counted: {}", node_text(node))).unwrap_or_default();
         }
-        &self.text
     }
 }
 
@@ -89,10 +88,14 @@ pub(super) async fn wait_until_ready(
     let mut below = UncountedCauses { due: Instant::now() + FIRST_LOOK_BELOW, text: String::new() };
     while timeout_at(deadline, following.wait_for_change(&mut cluster)).await.is_ok() {
         let trees = cluster.build_trees(&following.known_objects(), current_time());
+        let answers = below.collect_answers(&trees);
         let found = pick_targets(trees, &targets);
         let (text, word, code) = match check_targets(&found, &targets) {
             WaitState::Waiting(why) => {
-                let why = why + below.look_below(&mut cluster, &found, deadline).await;
+                if let Some(answers) = answers {
+                    below.look_below(&mut cluster, found, &answers, deadline).await;
+                }
+                let why = why + &below.text;
                 let why = following.trouble_text().map_or(why.clone(), |trouble| format!("{trouble}; {why}"));
                 line.show_text(&why);
                 last = why;

@@ -91,6 +91,11 @@ pub struct RecordedOutcome {
     /// parent's own run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub heard: bool,
+    /// UIDs of later runs of the same slot that were deleted unfinished while this one existed: an Event about them tells of
+    /// no later outcome.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8), inner(length(min = 1, max = 128)))]
+    pub taken_away: Vec<String>,
 }
 
 /// Outcome of a run.

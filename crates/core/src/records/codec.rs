@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use aggregator::KindId;
 use rollcall_record::{OutcomeWord, RecordContent, RecordedOutcome, RecordedParent, read_content};
 use serde_json::Value;
-use watcher::reflector::{MAX_PARENT_OUTCOMES, OutcomeParent, ParentOutcomes, RememberedOutcome, RunEnd};
+use watcher::reflector::{
+    MAX_PARENT_OUTCOMES, MAX_TAKEN_AWAY, OutcomeParent, ParentOutcomes, RememberedOutcome, RunEnd,
+};
 use watcher::status::time;
 
 /// Group and kind of the objects named in records, with the ids under which they are followed.
@@ -53,6 +55,7 @@ fn record_outcome(outcome: &RememberedOutcome, group: &str, kind: &str) -> Recor
         outcome: word,
         reason: reason.to_owned(),
         heard: outcome.known_from_events,
+        taken_away: outcome.taken_away.iter().map(ToString::to_string).collect(),
     }
 }
 
@@ -108,6 +111,7 @@ fn recall_outcome(entry: RecordedOutcome, kind: KindId) -> RememberedOutcome {
         deleted: false,
         version: 0,
         first_version: entry.resource_version.parse().unwrap_or(0),
+        taken_away: entry.taken_away.into_iter().take(MAX_TAKEN_AWAY).map(Into::into).collect(),
     }
 }
 

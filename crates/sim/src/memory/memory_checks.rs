@@ -35,7 +35,9 @@ pub(super) fn check_memory(world: &JobCluster, service: &ServiceProcess) {
             check_outcome(world, service, &parent.uid, outcome, counts);
             let once = !counts || slots.insert(outcome.slot.clone());
             holds!(world, once, "{} counts twice for {}", outcome.slot, parent.uid);
-            let observed = |o: &&RememberedOutcome| o.slot == outcome.slot && !o.known_from_events;
+            // An older run may still exist beside the last one.
+            let observed =
+                |o: &&RememberedOutcome| o.slot == outcome.slot && !o.known_from_events && o.deleted;
             let runs = memories.outcomes.iter().filter(observed).count();
             holds!(world, runs <= 1, "{} is remembered twice for {}", outcome.slot, parent.uid);
         }
@@ -207,6 +209,7 @@ fn check_newest(world: &JobCluster, outcome: &RememberedOutcome) {
             && outcome.deleted
             && world.events.has_creation_event(&job.uid)
             && !(generated && job.born <= outcome.first_version)
+            && !(job.end.is_none() && outcome.taken_away.iter().any(|uid| **uid == *job.uid))
     });
     for job in later {
         holds!(world, false, "{} counts, and {} was run after it", known.uid, job.uid);

@@ -60,8 +60,8 @@ pub use awaited::AwaitedVersion;
 pub use finalizers::FinalizerChange;
 pub use judgement_queue::Judgement;
 pub use memory::{
-    DroppedOutcomes, MAX_PARENT_OUTCOMES, NamespaceRuns, OutcomeParent, ParentOutcomes, RememberedOutcome,
-    RunEnd, RunTrace, UnseenRun,
+    DroppedOutcomes, MAX_PARENT_OUTCOMES, MAX_TAKEN_AWAY, NamespaceRuns, OutcomeParent, ParentOutcomes,
+    RememberedOutcome, RunEnd, RunTrace, UnseenRun,
 };
 pub use parent::{AnswerTarget, ParentDeletion, ParentRow};
 pub use planned::ListPass;

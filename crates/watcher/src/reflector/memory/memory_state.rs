@@ -99,6 +99,17 @@ impl MemoryState {
         touched
     }
 
+    /// Drops a run that is gone by now from the memory of the parents that observed a newer one of its slot.
+    pub(super) fn drop_if_superseded(&mut self, uid: UidKey) {
+        for parent in self.parents_of.get(&uid).cloned().unwrap_or_default() {
+            let departed =
+                self.parents.get_mut(&parent).map(ParentOutcomes::drop_superseded).unwrap_or_default();
+            for gone in departed.superseded.iter().map(RememberedOutcome::key) {
+                self.unlink_parent(gone, parent);
+            }
+        }
+    }
+
     /// Enters a run again, for each of its parents, because something is known of it that decides which runs count.
     pub(super) fn reenter_run(&mut self, uid: UidKey) -> BTreeSet<UidKey> {
         let mut touched = BTreeSet::new();
@@ -119,6 +130,20 @@ impl MemoryState {
                 self.parents_of.remove(&uid);
             }
         }
+    }
+
+    /// Removes a run that was deleted before it finished. What else exists of its slot remembers that. Returns the runs of
+    /// its slots.
+    pub(super) fn remove_unfinished(&mut self, uid: UidKey) -> BTreeSet<UidKey> {
+        for parent in self.parents_of.get(&uid).cloned().unwrap_or_default() {
+            let Some(memories) = self.parents.get_mut(&parent) else { continue };
+            let Some(run) = memories.outcomes.iter().find(|run| run.key() == uid).cloned() else { continue };
+            let others = memories.outcomes.iter_mut().filter(|other| other.is_run_of(&run) && !other.deleted);
+            for other in others.filter(|other| other.uid != run.uid) {
+                other.add_taken_away(run.uid.clone());
+            }
+        }
+        self.unlink_other_parents(uid, &[])
     }
 
     /// Removes an object from the memory of all parents except these. Returns the runs of its slots there: the one before

@@ -109,7 +109,7 @@ fn record_final_state(memory: &OutcomeMemory, store: &RowStore, uid: UidKey, ver
         true
     });
     if *end == RunEnd::Open {
-        let touched = state.unlink_other_parents(uid, &[]);
+        let touched = state.remove_unfinished(uid);
         project_row(store, &state, uid);
         project_rows(store, &state, touched);
     }
@@ -129,6 +129,7 @@ pub(in crate::reflector) fn mark_run_deleted(memory: &OutcomeMemory, store: &Row
         !std::mem::replace(&mut outcome.deleted, true)
     });
     state.unseen.extend(unseen);
+    state.drop_if_superseded(uid);
     memory.wake_if_needed(&state);
     project_row(store, &state, uid)
 }
@@ -155,6 +156,7 @@ pub(in crate::reflector) fn on_list_finished(
             !std::mem::replace(&mut outcome.deleted, true)
         });
         state.unseen.extend(unseen);
+        state.drop_if_superseded(uid);
         project_row(store, &state, uid);
     }
     // Among generated names, a newer object may be gone next to an older one that exists.
@@ -195,6 +197,9 @@ fn recall_run(store: &RowStore, state: &mut MemoryState, whose: &OutcomeParent, 
         known.first_version =
             if outcome.first_version == 0 { known.first_version } else { outcome.first_version };
         known.generation = outcome.generation.or(known.generation);
+        for uid in outcome.taken_away {
+            known.add_taken_away(uid);
+        }
         if known.end == RunEnd::Open {
             known.end = outcome.end;
         }

@@ -8,6 +8,8 @@ use crate::wire::OwnerRef;
 
 /// Largest number of outcomes remembered for one parent.
 pub const MAX_PARENT_OUTCOMES: usize = 16;
+/// Largest number of later runs that are kept as taken away. An older one counts as unseen if Events still tell of it.
+pub const MAX_TAKEN_AWAY: usize = 8;
 
 /// Outcome of an object that runs to completion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -72,6 +74,9 @@ pub struct RememberedOutcome {
     /// The object is known by its name from Events alone: its owner was not observed, and so the remembered outcome is
     /// unknown.
     pub known_from_events: bool,
+    /// Uids of later runs of its slot that were observed until they were deleted, unfinished, while this one existed. Events
+    /// that tell of them tell of no later outcome.
+    pub taken_away: Vec<Box<str>>,
 }
 
 impl RememberedOutcome {
@@ -93,6 +98,20 @@ impl RememberedOutcome {
         self.generation = known.generation.or(self.generation);
         self.first_version = if known.first_version == 0 { self.first_version } else { known.first_version };
         self.end = if self.end == RunEnd::Open { known.end } else { std::mem::take(&mut self.end) };
+        for uid in known.taken_away {
+            self.add_taken_away(uid);
+        }
+    }
+
+    /// Remembers that this later run of the slot was deleted before it finished.
+    pub(super) fn add_taken_away(&mut self, uid: Box<str>) {
+        if self.taken_away.contains(&uid) {
+            return;
+        }
+        if self.taken_away.len() >= MAX_TAKEN_AWAY {
+            self.taken_away.remove(0);
+        }
+        self.taken_away.push(uid);
     }
 
     /// Returns the verdict once the object is gone.

@@ -1,6 +1,7 @@
 //! Outcomes remembered for one parent: the runs of each slot, in the order in which they ran.
 //!
-//! A run that was observed supersedes all before it. One that is known from Events alone may turn out to belong to
+//! A run that was observed supersedes all before it that are gone: with generated names an older one may still exist, and it
+//! is the last again if the newer is taken away. One that is known from Events alone may turn out to belong to
 //! another owner, so the runs before it are kept below it, and whatever is learnt of them meanwhile is learnt there: they
 //! count again as they are by then.
 
@@ -24,7 +25,7 @@ pub struct ParentOutcomes {
     /// The parent.
     pub parent: OutcomeParent,
     /// The outcomes. Of each slot the last run counts; below it are those before it, back to the last that was observed,
-    /// in the order in which they ran.
+    /// and others that still exist, in the order in which they ran.
     pub outcomes: Vec<RememberedOutcome>,
 }
 
@@ -70,7 +71,7 @@ impl ParentOutcomes {
         later.count() >= MAX_HEARD_RUNS
     }
 
-    /// Drops what an observed run of the same slot supersedes, and what there is no room for.
+    /// Drops what is gone and superseded by an observed run of the same slot, and what there is no room for.
     pub(super) fn drop_superseded(&mut self) -> DepartedRuns {
         let mut departed = DepartedRuns::default();
         let mut at = self.outcomes.len();
@@ -82,10 +83,10 @@ impl ParentOutcomes {
             }
             let by_hearsay = self.outcomes[at].known_from_events;
             outcome += usize::from(by_hearsay);
-            if observed || (by_hearsay && outcome > MAX_HEARD_RUNS) {
+            if (observed && self.outcomes[at].deleted) || (by_hearsay && outcome > MAX_HEARD_RUNS) {
                 departed.superseded.push(self.outcomes.remove(at));
             } else {
-                observed = !by_hearsay;
+                observed |= !by_hearsay;
             }
         }
         self.make_room(&mut departed);

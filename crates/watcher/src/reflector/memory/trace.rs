@@ -81,7 +81,10 @@ fn find_claim(state: &MemoryState, parent: UidKey, trace: &RunTrace) -> Option<R
         return Some(RunClaim { whose, run });
     };
     let runs: Vec<_> = memories.runs_of_slot(of_slot).collect();
-    if runs.iter().any(|o| o.uid == trace.uid || (!o.deleted && o.name == trace.name)) {
+    let is_known = |o: &&RememberedOutcome| {
+        o.uid == trace.uid || o.taken_away.contains(&trace.uid) || (!o.deleted && o.name == trace.name)
+    };
+    if runs.iter().any(is_known) {
         return None;
     }
     // Those that are known from Events alone may all be of others: it is enough to be later than what was observed.

@@ -56,7 +56,7 @@ fn full_record() -> Value {
         "outcomes": [{
             "group": "batch", "kind": "Job", "namespace": "shop", "name": "migrate-1", "slot": "migrate-", "uid": "u",
             "created": "2026-01-01T00:00:00Z", "resourceVersion": "7", "labels": { "a": "b" }, "generation": 2,
-            "outcome": "Failed", "reason": "BackoffLimitExceeded", "heard": true, "takenAway": ["v"],
+            "outcome": "Failed", "reason": "BackoffLimitExceeded", "heard": true, "discarded": ["v"],
         }],
     })
 }

@@ -22,7 +22,7 @@ pub(crate) const JOB_RECORD_WORDS: &[&str] = &[
     "\"outcome\":\"Running\"",
     "\"outcome\":\"Unseen\"",
     "\"heard\":true",
-    "\"takenAway\":[\"v\"]",
+    "\"discarded\":[\"v\"]",
     "\"generation\":-1",
     "\"resourceVersion\":\"9\"",
     "\"created\":\"2027-01-15T08:00:00Z\"",

@@ -68,7 +68,7 @@ mod tests {
         let outcome = |name: &str, word: &str| {
             json!({ "group": "batch", "kind": "Job", "namespace": "shop", "name": name, "slot": name, "uid": name,
                 "created": "2026-08-14T09:12:33Z", "resourceVersion": "5", "labels": { "app": "db" }, "generation": -1,
-                "outcome": word, "heard": true, "takenAway": ["u9"] })
+                "outcome": word, "heard": true, "discarded": ["u9"] })
         };
         let outcomes = [outcome("seed", "Failed"), outcome("migrate", "Complete")];
         json!({ "parent": { "kind": "Database", "name": "orders" }, "outcomes": outcomes })

@@ -91,11 +91,11 @@ pub struct RecordedOutcome {
     /// parent's own run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub heard: bool,
-    /// UIDs of later runs of the same slot that were deleted unfinished while this one existed: an Event about them tells of
-    /// no later outcome.
+    /// UIDs of later runs of the same slot that no longer count, though this one still existed: they were deleted unfinished,
+    /// or replaced by such a run. An Event about them is no sign of an unobserved run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), inner(length(min = 1, max = 128)))]
-    pub taken_away: Vec<String>,
+    pub discarded: Vec<String>,
 }
 
 /// Outcome of a run.

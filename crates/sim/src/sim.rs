@@ -360,7 +360,7 @@ impl Sim {
             self.commits.check_commit(&at, &mut self.checked, (&flight, is_own), &committed);
         }
         if answer.as_ref().is_none_or(|(status, ..)| *status != 200) {
-            self.words.note_failure(&flight.write.uid, self.stage.world.now());
+            self.words.note_failure(&flight.write.uid, answer.is_some(), self.stage.world.now());
         }
         send_answer(&mut self.stage, flight, answer);
     }

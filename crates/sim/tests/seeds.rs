@@ -29,15 +29,15 @@ const SEEDS: u64 = 300;
 /// First seed of the range.
 const FIRST_SEED: u64 = 20_900;
 /// Seeds that found a fault of the product or of its judge: each is played every time, with the streams it was found with.
-const REMEMBERED_SEEDS: [u64; 0] = [];
+const REMEMBERED_SEEDS: [u64; 3] = [920_154, 921_506, 921_520];
 /// The same of histories in which policies change.
 const REMEMBERED_CHANGING_SEEDS: [u64; 1] = [900_574];
 /// The same of histories in which labels of namespaces and scripts change, too.
 const REMEMBERED_RESOLUTION_SEEDS: [u64; 0] = [];
 /// Seeds that were found when concerns shared streams.
-const SHARED_SEEDS: [u64; 20] = [
+const SHARED_SEEDS: [u64; 22] = [
     522, 932, 961, 1344, 1923, 2078, 2265, 2884, 3400, 4426, 4877, 7310, 7957, 8335, 32321, 62204, 70878,
-    64_896, 73_048, 711_401,
+    64_896, 73_048, 711_401, 712_146, 712_714,
 ];
 /// The same of histories in which policies change.
 const SHARED_CHANGING_SEEDS: [u64; 58] = [

@@ -6,7 +6,7 @@ use aggregator::KindId;
 use rollcall_record::{OutcomeWord, RecordContent, RecordedOutcome, RecordedParent, read_content};
 use serde_json::Value;
 use watcher::reflector::{
-    MAX_PARENT_OUTCOMES, MAX_TAKEN_AWAY, OutcomeParent, ParentOutcomes, RememberedOutcome, RunEnd,
+    MAX_DISCARDED_RUNS, MAX_PARENT_OUTCOMES, OutcomeParent, ParentOutcomes, RememberedOutcome, RunEnd,
 };
 use watcher::status::time;
 
@@ -55,7 +55,7 @@ fn record_outcome(outcome: &RememberedOutcome, group: &str, kind: &str) -> Recor
         outcome: word,
         reason: reason.to_owned(),
         heard: outcome.known_from_events,
-        taken_away: outcome.taken_away.iter().map(ToString::to_string).collect(),
+        discarded: outcome.discarded.iter().map(ToString::to_string).collect(),
     }
 }
 
@@ -109,9 +109,10 @@ fn recall_outcome(entry: RecordedOutcome, kind: KindId) -> RememberedOutcome {
         known_from_events: entry.heard && end == RunEnd::Open,
         end,
         deleted: false,
+        unlisted: false,
         version: 0,
         first_version: entry.resource_version.parse().unwrap_or(0),
-        taken_away: entry.taken_away.into_iter().take(MAX_TAKEN_AWAY).map(Into::into).collect(),
+        discarded: entry.discarded.into_iter().take(MAX_DISCARDED_RUNS).map(Into::into).collect(),
     }
 }
 

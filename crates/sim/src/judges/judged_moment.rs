@@ -23,6 +23,8 @@ pub(crate) struct JudgedMoment<'a> {
     pub(crate) scenario: &'a Scenario,
     pub(crate) world: &'a SimWorld,
     pub(crate) core: &'a Core,
+    /// Number of writes that the writer has room for.
+    pub(crate) writer_room: usize,
     /// Policies that are in force in the loop.
     pub(crate) policies: &'a [PolicyDef],
     pub(crate) shown: &'a ShownObjects,
@@ -46,6 +48,7 @@ impl<'a> JudgedMoment<'a> {
             scenario: &stage.world.scenario,
             world: &stage.world,
             core: &stage.service.core,
+            writer_room: stage.service.writer_room,
             policies: &stage.service.policies,
             shown: &stage.feed.shown,
             wires: wires.all(),

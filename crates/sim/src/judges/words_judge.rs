@@ -12,13 +12,15 @@ use super::judged_moment::JudgedMoment;
 use super::naive_words::naive_message;
 use super::own_entries::entry_of;
 use crate::scenario::PolicyDef;
+use crate::wires::WRITE_TIMEOUT_MS;
 use crate::world::{ModelObject, SimObjectRef};
 
 /// Largest lag of a message behind what was shown, in milliseconds: the shortest interval between writes that change nothing
 /// else, the debounce at each of three levels, and the slowest way of a write and of its answer.
 const MAX_WORDS_LAG_MS: i64 = 10_000 + 3 * MAX_ANSWER_LAG_MS + 7_000;
-/// Time that writes of others may wait for a writer that has room for few, while some are not answered.
-const QUEUE_LAG_MS: i64 = 45_000;
+/// Time that writes of others may wait for a writer that has room for few, while some are not answered: as long as three of
+/// these take, and longer where there were more.
+const QUEUE_LAG_MS: i64 = 3 * WRITE_TIMEOUT_MS;
 /// Longest backoff of a parent some of whose writes failed or were overwritten.
 const BACKOFF_LAG_MS: i64 = 75_000;
 /// Time after such a write for which its parent may still back off: as long as a conflict lasts.
@@ -34,6 +36,8 @@ pub(crate) struct WordsJudge {
     /// Time of the last write of a parent that failed, by its UID, and of the last of any.
     failed_at: BTreeMap<String, i64>,
     any_failed_at: Option<i64>,
+    /// Times of writes of any parent that were not answered.
+    unanswered_at: Vec<i64>,
     /// Number of checks of a message that was known, for the counts of the run.
     pub(crate) judged: u64,
 }
@@ -63,10 +67,11 @@ impl WordsJudge {
         }
     }
 
-    /// Notes a write that failed, or of which nobody knows what became.
-    pub(crate) fn note_failure(&mut self, uid: &str, now: i64) {
+    /// Notes a write that failed or, if it was not answered, of which nobody knows what became.
+    pub(crate) fn note_failure(&mut self, uid: &str, is_answered: bool, now: i64) {
         self.failed_at.insert(uid.to_owned(), now);
         self.any_failed_at = Some(now);
+        self.unanswered_at.extend((!is_answered).then_some(now));
     }
 
     /// Checks the messages of all parents.
@@ -80,7 +85,7 @@ impl WordsJudge {
                 };
                 let key = (policy.id, parent.uid.clone());
                 let since = self.wrong_since.get(&key).copied().unwrap_or(at.now);
-                if since + self.allowed_lag(at, parent) < at.now {
+                if since + self.allowed_lag(at, parent, since) < at.now {
                     let name = at.describe_object(parent);
                     let lag = at.now - since;
                     let what = format!("{name} says {says:?} for {lag} ms, to say {expected:?}");
@@ -92,12 +97,21 @@ impl WordsJudge {
         self.wrong_since = wrong;
     }
 
-    fn allowed_lag(&self, at: &JudgedMoment<'_>, parent: &ModelObject) -> i64 {
+    fn allowed_lag(&self, at: &JudgedMoment<'_>, parent: &ModelObject, since: i64) -> i64 {
         let lately = |since: Option<i64>, lasts: i64| since.is_some_and(|since| at.now < since + lasts);
         let overwritten = at.world.overwrites_of(&parent.uid) > 0 && !at.faults_stopped;
         let backs_off = lately(self.failed_at.get(&parent.uid).copied(), BACKOFF_LASTS_MS) || overwritten;
         let queues = lately(self.any_failed_at, BACKOFF_LAG_MS);
-        MAX_WORDS_LAG_MS + if backs_off { BACKOFF_LAG_MS } else { 0 } + if queues { QUEUE_LAG_MS } else { 0 }
+        MAX_WORDS_LAG_MS
+            + if backs_off { BACKOFF_LAG_MS } else { 0 }
+            + if queues { self.queue_lag(at, since) } else { 0 }
+    }
+
+    /// Time for which the writer's places may have been taken by writes that were not answered, since then.
+    fn queue_lag(&self, at: &JudgedMoment<'_>, since: i64) -> i64 {
+        let meanwhile = self.unanswered_at.iter().filter(|sent| **sent > since - WRITE_TIMEOUT_MS);
+        let rounds = meanwhile.count().div_ceil(at.writer_room);
+        QUEUE_LAG_MS.max(i64::try_from(rounds).unwrap_or(i64::MAX).saturating_mul(WRITE_TIMEOUT_MS))
     }
 }
 

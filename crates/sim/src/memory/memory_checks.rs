@@ -37,7 +37,7 @@ pub(super) fn check_memory(world: &JobCluster, service: &ServiceProcess) {
             holds!(world, once, "{} counts twice for {}", outcome.slot, parent.uid);
             // An older run may still exist beside the last one.
             let observed =
-                |o: &&RememberedOutcome| o.slot == outcome.slot && !o.known_from_events && o.deleted;
+                |o: &&RememberedOutcome| o.slot == outcome.slot && !o.known_from_events && !o.may_exist();
             let runs = memories.outcomes.iter().filter(observed).count();
             holds!(world, runs <= 1, "{} is remembered twice for {}", outcome.slot, parent.uid);
         }
@@ -209,7 +209,7 @@ fn check_newest(world: &JobCluster, outcome: &RememberedOutcome) {
             && outcome.deleted
             && world.events.has_creation_event(&job.uid)
             && !(generated && job.born <= outcome.first_version)
-            && !(job.end.is_none() && outcome.taken_away.iter().any(|uid| **uid == *job.uid))
+            && !(generated && outcome.discarded.iter().any(|uid| **uid == *job.uid))
     });
     for job in later {
         holds!(world, false, "{} counts, and {} was run after it", known.uid, job.uid);

@@ -28,6 +28,8 @@ pub(crate) struct ServiceUnderTest {
     /// Number of the current process: it increases with every restart.
     pub(crate) life: u32,
     pub(crate) core: Core,
+    /// Number of writes that the writer has room for.
+    pub(crate) writer_room: usize,
     /// Policies that are in force in the loop.
     pub(crate) policies: Vec<PolicyDef>,
     health: WatchHealth,
@@ -84,6 +86,7 @@ impl ServiceUnderTest {
             sabotage,
             life,
             core: new_core(streams, life),
+            writer_room: writer_room(streams.seed),
             policies: Vec::new(),
             health: WatchHealth::default(),
             swaps: RuleSwaps::default(),

@@ -17,7 +17,7 @@ use crate::timeline::SimEvent;
 use crate::world::{FaultConcern, SimObjectRef, SimWorld};
 
 /// Longest time a status write may take before its outcome is unknown, in milliseconds.
-const WRITE_TIMEOUT_MS: i64 = 15_000;
+pub(crate) const WRITE_TIMEOUT_MS: i64 = 15_000;
 
 /// The wire on which the loop's writes travel.
 pub(crate) struct StatusWriteWire {

@@ -60,7 +60,7 @@ pub use awaited::AwaitedVersion;
 pub use finalizers::FinalizerChange;
 pub use judgement_queue::Judgement;
 pub use memory::{
-    DroppedOutcomes, MAX_PARENT_OUTCOMES, MAX_TAKEN_AWAY, NamespaceRuns, OutcomeParent, ParentOutcomes,
+    DroppedOutcomes, MAX_DISCARDED_RUNS, MAX_PARENT_OUTCOMES, NamespaceRuns, OutcomeParent, ParentOutcomes,
     RememberedOutcome, RunEnd, RunTrace, UnseenRun,
 };
 pub use parent::{AnswerTarget, ParentDeletion, ParentRow};

@@ -410,7 +410,7 @@ fn outlived_by_the_older_run() -> OutcomeMemoryHarness {
 }
 
 #[test]
-fn a_run_that_was_taken_away_unfinished_is_none_that_nobody_saw() {
+fn a_run_that_was_discarded_unfinished_is_none_that_nobody_saw() {
     let harness = outlived_by_the_older_run();
     let events = [trace(2, "backup-zzzzz", 13, RunEnd::Open)];
     assert_eq!((harness.counts(1), tell(&harness, &events)), (FAILED, 0));
@@ -438,7 +438,26 @@ fn an_older_run_that_goes_before_the_newer_is_superseded_by_it() {
 }
 
 #[test]
-fn as_many_runs_as_a_record_holds_are_known_to_be_taken_away() {
+fn a_run_that_was_superseded_by_one_that_was_taken_away_is_none_that_nobody_saw() {
+    let harness = OutcomeMemoryHarness::new(OutcomeRetention::Remember);
+    let run =
+        |n: u32, version: u32, ended: &str| generated(n, &format!("backup-bcdf{}", n + 3), version, ended);
+    harness.see(&run(1, 5, "Failed"));
+    harness.see(&run(2, 12, "Complete"));
+    harness.deleted(&run(2, 13, "Complete"));
+    harness.see(&run(3, 14, ""));
+    let events = [trace(2, "backup-bcdf5", 12, RunEnd::Complete), trace(3, "backup-bcdf6", 14, RunEnd::Open)];
+    let next = harness.restarted();
+    next.list(&[run(1, 5, "Failed"), run(3, 14, "")]);
+    assert_eq!((tell(&next, &events), next.counts(2)), (0, None), "a later one was seen");
+    next.deleted(&run(3, 15, ""));
+    assert_eq!((tell(&next, &events), next.counts(2)), (0, None), "and taken away");
+    next.deleted(&run(1, 16, "Failed"));
+    assert_eq!((tell(&next, &events), next.counts(1)), (0, FAILED));
+}
+
+#[test]
+fn as_many_later_runs_as_a_record_holds_are_known_to_count_no_more() {
     let harness = OutcomeMemoryHarness::new(OutcomeRetention::Remember);
     harness.see(&generated(1, "backup-bcdfg", 5, ""));
     for n in 2..40 {
@@ -447,5 +466,5 @@ fn as_many_runs_as_a_record_holds_are_known_to_be_taken_away() {
     }
     let known = harness.memories().outcomes;
     let kept: Vec<Box<str>> = (32..40).map(|n| uid(n).into()).collect();
-    assert_eq!((known.len(), &known[0].taken_away), (1, &kept));
+    assert_eq!((known.len(), &known[0].discarded), (1, &kept));
 }

@@ -137,10 +137,8 @@ impl MemoryState {
     pub(super) fn remove_unfinished(&mut self, uid: UidKey) -> BTreeSet<UidKey> {
         for parent in self.parents_of.get(&uid).cloned().unwrap_or_default() {
             let Some(memories) = self.parents.get_mut(&parent) else { continue };
-            let Some(run) = memories.outcomes.iter().find(|run| run.key() == uid).cloned() else { continue };
-            let others = memories.outcomes.iter_mut().filter(|other| other.is_run_of(&run) && !other.deleted);
-            for other in others.filter(|other| other.uid != run.uid) {
-                other.add_taken_away(run.uid.clone());
+            if let Some(run) = memories.outcomes.iter().find(|run| run.key() == uid).cloned() {
+                memories.discard_for_older(&run);
             }
         }
         self.unlink_other_parents(uid, &[])

@@ -28,7 +28,8 @@ pub(super) use observe::{
     observe_run, on_list_finished, on_parent_observed, on_parent_removed, recall_record, set_memory_interest,
 };
 pub use outcome::{
-    DroppedOutcomes, MAX_PARENT_OUTCOMES, MAX_TAKEN_AWAY, OutcomeParent, RememberedOutcome, RunEnd, UnseenRun,
+    DroppedOutcomes, MAX_DISCARDED_RUNS, MAX_PARENT_OUTCOMES, OutcomeParent, RememberedOutcome, RunEnd,
+    UnseenRun,
 };
 pub(super) use remembered_row::is_outdated_link;
 pub use run_order::ParentOutcomes;

@@ -153,6 +153,7 @@ pub(in crate::reflector) fn on_list_finished(
             if outcome.end == RunEnd::Open && !outcome.known_from_events {
                 unseen = Some(outcome.to_unseen_run());
             }
+            outcome.unlisted = false;
             !std::mem::replace(&mut outcome.deleted, true)
         });
         state.unseen.extend(unseen);
@@ -197,8 +198,8 @@ fn recall_run(store: &RowStore, state: &mut MemoryState, whose: &OutcomeParent, 
         known.first_version =
             if outcome.first_version == 0 { known.first_version } else { outcome.first_version };
         known.generation = outcome.generation.or(known.generation);
-        for uid in outcome.taken_away {
-            known.add_taken_away(uid);
+        for uid in outcome.discarded {
+            known.add_discarded(uid);
         }
         if known.end == RunEnd::Open {
             known.end = outcome.end;
@@ -207,11 +208,11 @@ fn recall_run(store: &RowStore, state: &mut MemoryState, whose: &OutcomeParent, 
         // Who it belongs to by now, and which run is newer, was seen.
         return;
     } else {
-        let unseen =
-            state.listed.contains(&outcome.kind) && outcome.end == RunEnd::Open && !outcome.known_from_events;
+        let unlisted = !state.listed.contains(&outcome.kind);
+        let unseen = !unlisted && outcome.end == RunEnd::Open && !outcome.known_from_events;
         state.unseen.extend(unseen.then(|| outcome.to_unseen_run()));
         let generation = outcome.generation.or_else(|| parent_generation(&store.rows, &whose.uid));
-        let outcome = RememberedOutcome { deleted: true, version: 0, generation, ..outcome };
+        let outcome = RememberedOutcome { deleted: true, unlisted, version: 0, generation, ..outcome };
         let touched = state.enter_run(whose.clone(), outcome, true);
         project_rows(store, state, touched);
     }

@@ -8,8 +8,8 @@ use crate::wire::OwnerRef;
 
 /// Largest number of outcomes remembered for one parent.
 pub const MAX_PARENT_OUTCOMES: usize = 16;
-/// Largest number of later runs that are kept as taken away. An older one counts as unseen if Events still tell of it.
-pub const MAX_TAKEN_AWAY: usize = 8;
+/// Largest number of later runs that are known to count no more. One before them counts as unseen if Events still tell of it.
+pub const MAX_DISCARDED_RUNS: usize = 8;
 
 /// Outcome of an object that runs to completion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -74,9 +74,11 @@ pub struct RememberedOutcome {
     /// The object is known by its name from Events alone: its owner was not observed, and so the remembered outcome is
     /// unknown.
     pub known_from_events: bool,
-    /// Uids of later runs of its slot that were observed until they were deleted, unfinished, while this one existed. Events
-    /// that tell of them tell of no later outcome.
-    pub taken_away: Vec<Box<str>>,
+    /// Uids of later runs of its slot that ceased to count while this one still existed: deleted unfinished, or superseded.
+    /// Events that tell of them tell of no later outcome.
+    pub discarded: Vec<Box<str>>,
+    /// It is known from a record, and no list has told yet whether it still exists.
+    pub unlisted: bool,
 }
 
 impl RememberedOutcome {
@@ -98,20 +100,20 @@ impl RememberedOutcome {
         self.generation = known.generation.or(self.generation);
         self.first_version = if known.first_version == 0 { self.first_version } else { known.first_version };
         self.end = if self.end == RunEnd::Open { known.end } else { std::mem::take(&mut self.end) };
-        for uid in known.taken_away {
-            self.add_taken_away(uid);
+        for uid in known.discarded {
+            self.add_discarded(uid);
         }
     }
 
-    /// Remembers that this later run of the slot was deleted before it finished.
-    pub(super) fn add_taken_away(&mut self, uid: Box<str>) {
-        if self.taken_away.contains(&uid) {
+    /// Remembers that this later run of the slot counts no more.
+    pub(super) fn add_discarded(&mut self, uid: Box<str>) {
+        if self.discarded.contains(&uid) {
             return;
         }
-        if self.taken_away.len() >= MAX_TAKEN_AWAY {
-            self.taken_away.remove(0);
+        if self.discarded.len() >= MAX_DISCARDED_RUNS {
+            self.discarded.remove(0);
         }
-        self.taken_away.push(uid);
+        self.discarded.push(uid);
     }
 
     /// Returns the verdict once the object is gone.
@@ -133,6 +135,11 @@ impl RememberedOutcome {
             if o.name == other.name { (o.version, "".into()) } else { (0, o.uid.clone()) }
         };
         (self.created, tie(self, than)) > (than.created, tie(than, self))
+    }
+
+    /// Returns `true` if the object exists or, before the first list, may exist.
+    pub fn may_exist(&self) -> bool {
+        !self.deleted || self.unlisted
     }
 
     /// Returns `true` if the object is gone and evidence of its outcome may exist.

@@ -83,14 +83,24 @@ impl ParentOutcomes {
             }
             let by_hearsay = self.outcomes[at].known_from_events;
             outcome += usize::from(by_hearsay);
-            if (observed && self.outcomes[at].deleted) || (by_hearsay && outcome > MAX_HEARD_RUNS) {
-                departed.superseded.push(self.outcomes.remove(at));
+            if (observed && !self.outcomes[at].may_exist()) || (by_hearsay && outcome > MAX_HEARD_RUNS) {
+                let run = self.outcomes.remove(at);
+                self.discard_for_older(&run);
+                departed.superseded.push(run);
             } else {
                 observed |= !by_hearsay;
             }
         }
         self.make_room(&mut departed);
         departed
+    }
+
+    /// Lets those before this run that still exist know that it counts no more.
+    pub(super) fn discard_for_older(&mut self, run: &RememberedOutcome) {
+        let older = self.outcomes.iter_mut().filter(|other| other.may_exist() && other.is_run_of(run));
+        for other in older.filter(|other| run.is_newer(other)) {
+            other.add_discarded(run.uid.clone());
+        }
     }
 
     /// Slots go as a whole: where only the last run went, an older one would count in its place.

@@ -77,7 +77,7 @@ impl RunTrace {
             version: 0,
             first_version: self.version,
             known_from_events: true,
-            taken_away: Vec::new(),
+            unlisted: false,
             ..before.clone()
         }
     }

@@ -82,13 +82,13 @@ fn find_claim(state: &MemoryState, parent: UidKey, trace: &RunTrace) -> Option<R
     };
     let runs: Vec<_> = memories.runs_of_slot(of_slot).collect();
     let is_known = |o: &&RememberedOutcome| {
-        o.uid == trace.uid || o.taken_away.contains(&trace.uid) || (!o.deleted && o.name == trace.name)
+        o.uid == trace.uid || o.discarded.contains(&trace.uid) || (!o.deleted && o.name == trace.name)
     };
     if runs.iter().any(is_known) {
         return None;
     }
     // Those that are known from Events alone may all be of others: it is enough to be later than what was observed.
-    let before = runs.iter().find(|o| !o.known_from_events).or(runs.last())?;
+    let before = runs.iter().rfind(|o| !o.known_from_events).or(runs.last())?;
     let run = trace.as_run_after(before);
     let later = trace.is_after(before) && !memories.has_no_room_for(&run);
     later.then(|| RunClaim { whose: memories.parent.clone(), run })

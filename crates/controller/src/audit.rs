@@ -17,6 +17,8 @@ use rollcall_core::live_reads;
 
 /// Maximum number of objects of one kind read whole in one audit; the rest is left to the next one.
 const MAX_AUDIT_READS_PER_KIND: usize = 500;
+/// Shortest interval between two of these reads: a list may be wrong as a whole. 100 ms.
+const AUDIT_READ_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Audits every kind once per `every` until `stop`, with kinds spread over the period by the seed. Zero disables it.
 pub(crate) async fn run_audit(
@@ -37,7 +39,7 @@ pub(crate) async fn run_audit(
             if stop.run_until_cancelled(tokio::time::sleep(wait)).await.is_none() {
                 return;
             }
-            if let Err(error) = audit_kind(&looker, kind, &namespaces).await {
+            if let Err(error) = audit_kind(&looker, kind, &namespaces, &stop).await {
                 debug!(%error, "failed to audit kind");
             }
         }
@@ -51,6 +53,7 @@ async fn audit_kind(
     looker: &LiveReader,
     followed: &ResolvedKind,
     namespaces: &[String],
+    stop: &CancellationToken,
 ) -> Result<(), LiveReadError> {
     let everywhere = namespaces.is_empty() || !followed.api.namespaced;
     let scopes: Vec<Option<&str>> =
@@ -69,6 +72,9 @@ async fn audit_kind(
             MAX_AUDIT_READS_PER_KIND,
         ) {
             drifts.extend(looker.read_live(&read).await.drifts);
+            if stop.run_until_cancelled(tokio::time::sleep(AUDIT_READ_INTERVAL)).await.is_none() {
+                return Ok(());
+            }
         }
         if !drifts.is_empty() {
             warn!(kind = %followed.api, objects = drifts.len(), "audit found changes that the watch had not delivered yet");

@@ -259,7 +259,8 @@ struct LiveListing {
 struct LiveListPart<T> {
     #[serde(default)]
     metadata: LiveListMeta,
-    #[serde(default = "Option::default")]
+    /// An older server writes null where it has none. Without the field it is no list, and its emptiness no evidence.
+    #[serde(deserialize_with = "Option::deserialize")]
     items: Option<Vec<T>>,
 }
 
@@ -375,6 +376,22 @@ mod tests {
         for (namespace, name) in [("shop", "cache"), ("other", "db"), ("shop", "")] {
             let refused = read(namespace, name, Some("shop")).unwrap_err();
             assert!(refused.contains(&format!("{namespace}/{name}")), "{refused}");
+        }
+    }
+
+    #[test]
+    fn an_object_is_no_empty_list() {
+        let decode = |text: &str| {
+            serde_json::from_str::<LiveListPart<Box<RawValue>>>(text)
+                .map(|part| part.items.map_or(0, |i| i.len()))
+                .ok()
+        };
+        assert_eq!(decode(r#"{"kind":"PodList","metadata":{},"items":[{}]}"#), Some(1));
+        assert_eq!(decode(r#"{"kind":"PodList","metadata":{},"items":null}"#), Some(0));
+        for other in
+            [r#"{"kind":"Pod","metadata":{"name":"db"}}"#, r#"{"kind":"Status","metadata":{}}"#, "{}"]
+        {
+            assert_eq!(decode(other), None, "{other}");
         }
     }
 

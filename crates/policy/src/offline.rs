@@ -4,17 +4,18 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aggregator::{Acceptance, KindId, KindState};
+use aggregator::{Acceptance, EvaluationState, KindId, KindState};
 use readiness::Time;
+use readiness::rollup::ParentReason;
 use timer::Seed;
 use watcher::ParentObject;
 use watcher::reflector::{ListPass, Reflector};
 
 use crate::compile::CompiledPolicy;
-use crate::library_rules::UnreadLibraries;
+use crate::library_rules::{LibraryRules, UnreadLibraries};
 use crate::plan::{IdRegistry, PolicyInUse, Released, WatchPlan, build_plan};
 use rollcall_core::records::RecordStore;
-use rollcall_core::{Core, TreeNode, VerdictAges};
+use rollcall_core::{Core, ObjectRef, TreeNode, VerdictAges};
 
 /// Maximum number of turns; more than any state at rest requires.
 const MAX_OFFLINE_TURNS: usize = 1_000_000;
@@ -38,6 +39,19 @@ pub fn roll_up(
     world.into_trees(hidden)
 }
 
+/// What a policy says of one of its parents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OfflineAnswer {
+    /// Name of the policy.
+    pub policy: String,
+    /// The parent.
+    pub parent: ObjectRef,
+    /// Reason, which implies the status.
+    pub reason: ParentReason,
+    /// Message.
+    pub message: String,
+}
+
 /// State that is fed object by object, so that they need not be held in memory together.
 ///
 /// All objects count as unchanged for as long as settle and hold require. A kind without objects counts as listed
@@ -55,17 +69,30 @@ impl OfflineRollup {
     /// Creates an empty state.
     pub fn new(policies: &[(String, CompiledPolicy)], now: Time) -> OfflineRollup {
         let mut registry = IdRegistry::default();
-        let in_use: Vec<_> = policies
+        let in_use = policies
             .iter()
             .map(|(name, compiled)| PolicyInUse {
                 id: registry.new_policy_id(),
                 name: name.clone(),
-                // Writes are never answered here, so nothing may wait for an answer.
-                compiled: CompiledPolicy { shadow: true, ..compiled.clone() },
+                compiled: compiled.clone(),
                 acceptance: Acceptance::Accepted,
             })
             .collect();
-        let plan = build_plan(&in_use, &Released::new(), &mut registry, &UnreadLibraries);
+        OfflineRollup::of_policies_in_use(in_use, registry, &UnreadLibraries, now)
+    }
+
+    /// Creates an empty state for policies of which it was decided what of them is in force.
+    pub fn of_policies_in_use(
+        mut in_use: Vec<PolicyInUse>,
+        mut registry: IdRegistry,
+        libraries: &dyn LibraryRules,
+        now: Time,
+    ) -> OfflineRollup {
+        // Writes are never answered here, so nothing may wait for an answer.
+        for policy in &mut in_use {
+            policy.compiled.shadow = true;
+        }
+        let plan = build_plan(&in_use, &Released::new(), &mut registry, libraries);
         let rest = in_use.iter().map(|policy| settling_time(&policy.compiled)).max().unwrap_or_default();
         let start = Time(now.0 - i64::try_from(rest.as_millis()).unwrap_or(0));
         let mut core = Core::new(Arc::new(Reflector::new(|| ())), Duration::ZERO, Duration::ZERO, Seed(0));
@@ -92,6 +119,27 @@ impl OfflineRollup {
 
     /// Ends the input. The objects of the `hidden` kinds (group and kind) are unknown.
     pub fn into_trees(mut self, hidden: &BTreeSet<(String, String)>) -> Vec<TreeNode> {
+        self.run_to_rest(hidden);
+        self.core.parent_trees(self.now, &mut VerdictAges::default())
+    }
+
+    /// Ends the input, and returns what each policy says of each of its parents. The objects of the `hidden` kinds (group and
+    /// kind) are unknown.
+    pub fn into_answers(mut self, hidden: &BTreeSet<(String, String)>) -> Vec<OfflineAnswer> {
+        self.run_to_rest(hidden);
+        let answer = |state: EvaluationState<'_>| {
+            let detail = self.core.parent_detail(state.parent, state.policy, self.now);
+            Some(OfflineAnswer {
+                policy: self.plan.policies.get(&state.policy)?.1.name.clone(),
+                parent: self.core.parent_ref(state.parent)?.0,
+                reason: state.answer.reason,
+                message: detail.message,
+            })
+        };
+        self.core.engine.evaluation_states().filter_map(answer).collect()
+    }
+
+    fn run_to_rest(&mut self, hidden: &BTreeSet<(String, String)>) {
         self.intake.finish_lists(&mut self.core, &self.plan, self.start);
         for (id, _) in self.plan.kinds.iter().filter(|(_, kind)| hidden.contains(&kind.key)) {
             self.core.engine.set_kind_state(self.start, *id, KindState::Forbidden);
@@ -105,7 +153,6 @@ impl OfflineRollup {
             }
         }
         self.core.run_turn(self.now);
-        self.core.parent_trees(self.now, &mut VerdictAges::default())
     }
 }
 

@@ -25,7 +25,7 @@ pub type KindKey = (String, String);
 pub const RECORD_KIND: (&str, &str) = ("rollcall.dev", "ReadinessRecord");
 
 /// Assigns small integers to kinds and policies, stable during the life of the process.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct IdRegistry {
     kinds: BTreeMap<KindKey, KindId>,
     /// Number of the next kind.

@@ -12,7 +12,7 @@ use crate::complete::{self, CompletionArgs};
 use crate::demo::DemoArgs;
 use crate::eval::{self, EvalArgs};
 use crate::generate::{self, CrdDefaultsArgs, HealthLuaArgs};
-use crate::live::{DoctorArgs, ExplainArgs, HistoryArgs, TreeArgs, WaitArgs};
+use crate::live::{DoctorArgs, ExplainArgs, HistoryArgs, PlanArgs, TreeArgs, WaitArgs};
 use crate::rbac::{self, RbacArgs};
 
 const FIRST_STEPS: &str = "\
@@ -23,6 +23,7 @@ First steps:
   rollcall crd | kubectl apply -f -
   rollcall rbac -f policy.yaml | kubectl apply -f -
   kubectl apply -f policy.yaml        begin with `mode: shadow`: evaluates everything, writes nothing
+  rollcall plan -f policy.yaml        what would the parents in the cluster say with it?
   rollcall run                        from here; in the cluster: kubectl apply -k deploy/kustomize
   kubectl get readinesspolicies       its status; when it is right, remove `mode: shadow`
   rollcall tree                       parents and their children, read with your own rights
@@ -65,6 +66,9 @@ enum CliCommand {
     /// Check policies without a cluster: every field and every rule, the kinds they would watch, and the rights they
     /// need. Prints one line per finding with file, line and column; exits 1 if one is an error.
     Check(CheckArgs),
+    /// Show what parents in a live cluster would say if policies were applied or deleted: who turns, to what and why, which
+    /// conditions come and go, which rights lack. Changes nothing.
+    Plan(PlanArgs),
     /// Show parents and their children in a live cluster, with verdicts and reasons. The service need not run.
     Tree(TreeArgs),
     /// Explain why objects are not ready: root causes first, the field that decided, since when, who holds them, what
@@ -113,6 +117,7 @@ impl CommandLine {
             CliCommand::Crd => commands::print_crds(),
             CliCommand::Rbac(args) => commands::block_on(rbac::run_rbac(&self.cluster, &args)),
             CliCommand::Check(args) => commands::check_policies(&args),
+            CliCommand::Plan(args) => commands::plan_policies(&self.cluster, &args),
             CliCommand::Tree(args) => commands::show_tree(&self.cluster, &args),
             CliCommand::Explain(args) => commands::explain_objects(&self.cluster, &args),
             CliCommand::Doctor(args) => commands::run_doctor(&self.cluster, &args),

@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
@@ -13,13 +12,11 @@ use policy::{CompiledPolicy, PolicySettings, parse_selector, read_file};
 
 use crate::check::{self, CheckArgs};
 use crate::demo::{self, DemoArgs};
-use crate::live::{self, DoctorArgs, ExplainArgs, HistoryArgs, TreeArgs, WaitArgs};
+use crate::limits::STUCK_AFTER;
+use crate::live::{self, DoctorArgs, ExplainArgs, HistoryArgs, PlanArgs, TreeArgs, WaitArgs};
 use crate::telemetry;
 
 type CommandResult = anyhow::Result<ExitCode>;
-
-/// Limits are irrelevant to an offline evaluation.
-pub(crate) const OFFLINE_STUCK_AFTER: Duration = Duration::from_mins(10);
 
 /// `rollcall release`.
 #[derive(Args, Debug)]
@@ -85,6 +82,10 @@ pub(crate) fn explain_objects(cluster: &ClusterArgs, args: &ExplainArgs) -> Comm
     block_on(live::explain_targets(cluster, args))
 }
 
+pub(crate) fn plan_policies(cluster: &ClusterArgs, args: &PlanArgs) -> CommandResult {
+    block_on(live::plan_policies(cluster, args))
+}
+
 pub(crate) fn run_doctor(cluster: &ClusterArgs, args: &DoctorArgs) -> CommandResult {
     block_on(live::diagnose_cluster(cluster, args))
 }
@@ -113,7 +114,7 @@ pub(crate) fn release_parents(cluster: &ClusterArgs, args: &ReleaseArgs) -> Comm
         found.retain(|f| args.policies.is_empty() || args.policies.contains(&f.name));
         let compiled: Vec<CompiledPolicy> = found
             .iter()
-            .filter_map(|f| f.compile_spec(&PolicySettings::with_stuck_after(OFFLINE_STUCK_AFTER)).ok())
+            .filter_map(|f| f.compile_spec(&PolicySettings::with_stuck_after(STUCK_AFTER)).ok())
             .collect();
         if let Some(lease) = &args.lease {
             let (namespace, name) = lease

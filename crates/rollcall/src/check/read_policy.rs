@@ -1,7 +1,6 @@
 //! Parses a document into a checked policy or returns all of its problems.
 
 use std::fmt::Write;
-use std::time::Duration;
 
 use api::ReadinessPolicy;
 use policy::{
@@ -10,8 +9,8 @@ use policy::{
 };
 use serde_json::Value;
 
-/// Limits are irrelevant to an offline check.
-const OFFLINE_STUCK_AFTER: Duration = Duration::from_mins(10);
+use crate::limits::STUCK_AFTER;
+
 /// Maximum number of unreadable fields reported per document; with more, it is probably not a policy at all.
 const MAX_FIELD_PROBLEMS: usize = 50;
 
@@ -102,7 +101,7 @@ impl RemovedFields {
         policy: &ReadinessPolicy,
         protected: &[ProtectedKind],
     ) -> Result<CompiledPolicy, Vec<PolicyProblem>> {
-        let settings = PolicySettings { stuck_after: OFFLINE_STUCK_AFTER, protected: protected.to_vec() };
+        let settings = PolicySettings { stuck_after: STUCK_AFTER, protected: protected.to_vec() };
         let found = match compile_with(&policy.spec, &settings) {
             Ok(compiled) if self.problems.is_empty() && self.refused.is_empty() => return Ok(compiled),
             Ok(_) => Vec::new(),

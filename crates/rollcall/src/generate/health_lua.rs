@@ -9,8 +9,9 @@ use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
 use policy::{CompiledPolicy, is_status_owned_by_others};
 
-use crate::commands::{self, OFFLINE_STUCK_AFTER};
+use crate::commands;
 use crate::eval;
+use crate::limits::STUCK_AFTER;
 use crate::text::print_error_line;
 
 /// The script without its first lines, which declare the conditions to read.
@@ -103,7 +104,7 @@ pub(crate) fn print_health_lua(args: &HealthLuaArgs) -> anyhow::Result<ExitCode>
 /// Returns the kinds on which these policies write, with their conditions. Reports policies that write nothing.
 fn answers_by_kind(files: &[PathBuf]) -> anyhow::Result<BTreeMap<(String, String), Vec<ConditionAnswer>>> {
     let mut kinds: BTreeMap<_, Vec<ConditionAnswer>> = BTreeMap::new();
-    for (name, policy) in eval::read_policies(files, OFFLINE_STUCK_AFTER)? {
+    for (name, policy) in eval::read_policies(files, STUCK_AFTER)? {
         let (group, kind) = (&policy.parent.group, &policy.parent.kind);
         if policy.shadow {
             let why = if is_status_owned_by_others(group) {

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::bail;
 use api::ReadinessPolicySpec;
@@ -23,10 +22,9 @@ pub(super) use inspect::api_group;
 use super::pick::TreeObjectIndex;
 use super::scope_args::ScopeArgs;
 use super::target::{KindName, ObjectTarget};
+use crate::limits::STUCK_AFTER;
 use crate::text::print_error_line;
 
-/// Default of `rollcall run`.
-const STUCK_AFTER: Duration = Duration::from_mins(10);
 /// Kind in which the outcomes of deleted objects are recorded.
 const RECORD_KIND: (&str, &str) = ("rollcall.dev", "ReadinessRecord");
 /// Maximum number of kinds listed concurrently.
@@ -68,15 +66,8 @@ impl PolicyCluster {
         let own = scope.namespace.clone().unwrap_or_else(|| default_namespace.to_owned());
         // Children of a cluster-scoped object may be in any namespace.
         let all = scope.all_namespaces || targets.iter().any(|target| !target.namespaced);
-        let mut cluster = PolicyCluster {
-            client,
-            policies: Vec::new(),
-            namespace: (!all).then_some(own),
-            kinds_without_policy: BTreeSet::new(),
-            standalone_kinds: BTreeSet::new(),
-            unread: BTreeMap::new(),
-            hidden: BTreeSet::new(),
-        };
+        let mut cluster = PolicyCluster::of_policies(client, Vec::new());
+        cluster.namespace = (!all).then_some(own);
         for found in cluster.read_policies(scope).await? {
             match found.compile_spec(&PolicySettings::with_stuck_after(STUCK_AFTER)) {
                 Ok(compiled) => cluster.policies.push((found.name, compiled)),
@@ -93,6 +84,22 @@ impl PolicyCluster {
             );
         }
         Ok(cluster)
+    }
+
+    /// A cluster as seen by these policies, in all namespaces.
+    pub(super) fn of_policies(
+        client: kube::Client,
+        policies: Vec<(String, CompiledPolicy)>,
+    ) -> PolicyCluster {
+        PolicyCluster {
+            client,
+            policies,
+            namespace: None,
+            kinds_without_policy: BTreeSet::new(),
+            standalone_kinds: BTreeSet::new(),
+            unread: BTreeMap::new(),
+            hidden: BTreeSet::new(),
+        }
     }
 
     async fn read_policies(&mut self, scope: &ScopeArgs) -> anyhow::Result<Vec<FoundPolicy>> {

@@ -35,24 +35,9 @@ impl ClusterSurvey {
             kinds: Vec::new(),
         };
         let mut world = OfflineRollup::new(&cluster.policies, now);
-        // Namespaces first: their labels select among the objects in them.
-        let (first, rest): (Vec<_>, Vec<_>) =
-            cluster.kinds_to_read().await.into_iter().partition(|place| is_namespace(&place.api));
-        for places in [first, rest] {
-            survey.kinds.extend(places.iter().map(|place| place.api.clone()));
-            let lists = places.into_iter().map(|place| {
-                let list = kind_pages(&cluster.client, &place);
-                let keeps = place.whole || cluster.is_standalone(&place.api);
-                list.map(move |page| (place.api.clone(), keeps, page)).boxed()
-            });
-            let mut pages = stream::iter(lists.collect::<Vec<_>>()).flatten_unordered(MAX_CONCURRENT_LISTS);
-            while let Some((api, keeps, page)) = pages.next().await {
-                match page {
-                    Ok(page) => survey.take_page(&mut world, &api, keeps, page),
-                    Err(error) => cluster.hide_kind(&api, read_error_text(&error)),
-                }
-            }
-        }
+        let kinds =
+            read_pages(cluster, |api, keeps, page| survey.take_page(&mut world, api, keeps, page)).await;
+        survey.kinds = kinds;
         survey.trees = cluster.complete_trees(
             world.into_trees(cluster.hidden_kinds()),
             &survey.kept_objects.iter().collect::<Vec<_>>(),
@@ -68,18 +53,13 @@ impl ClusterSurvey {
         keeps: bool,
         page: LivePage<ParentObject>,
     ) {
+        feed_page(world, api, &page);
         let LivePage::Objects(objects) = page else {
-            let kind = (api.group.clone(), api.kind.clone());
             self.kept_objects
-                .retain(|object| *object.child.meta.kind != *kind.1 || api_group(object) != kind.0);
-            return world.restart_kind(&kind);
+                .retain(|object| *object.child.meta.kind != *api.kind || api_group(object) != api.group);
+            return;
         };
         for object in objects {
-            let object = object.with_type_meta(&api.api_version(), &api.kind);
-            if is_namespace(api) {
-                world.add_namespace(&object);
-            }
-            world.add_object(&object);
             let meta = &object.child.meta;
             if keeps {
                 self.kept_objects.push(object);
@@ -113,6 +93,57 @@ impl ClusterSurvey {
     /// Returns the kind of a node.
     pub(super) fn find_kind(&self, node: &TreeNode) -> Option<&ApiKind> {
         self.kinds.iter().find(|api| api.group == node.group && api.kind == node.kind)
+    }
+}
+
+/// Reads every kind that the policies of a cluster need, page by page, and gives each page away; with it, whether its objects are
+/// needed whole. Namespaces come first: their labels select among the objects in them. Returns the kinds.
+pub(super) async fn read_pages(
+    cluster: &mut PolicyCluster,
+    mut take: impl FnMut(&ApiKind, bool, LivePage<ParentObject>),
+) -> Vec<ApiKind> {
+    let (first, rest): (Vec<_>, Vec<_>) =
+        cluster.kinds_to_read().await.into_iter().partition(|place| is_namespace(&place.api));
+    let mut kinds = Vec::new();
+    for places in [first, rest] {
+        kinds.extend(places.iter().map(|place| place.api.clone()));
+        let lists = places.into_iter().map(|place| {
+            let list = kind_pages(&cluster.client, &place);
+            let keeps = place.whole || cluster.is_standalone(&place.api);
+            list.map(move |page| (place.api.clone(), keeps, page)).boxed()
+        });
+        let mut pages = stream::iter(lists.collect::<Vec<_>>()).flatten_unordered(MAX_CONCURRENT_LISTS);
+        while let Some((api, keeps, page)) = pages.next().await {
+            match page {
+                Ok(page) => take(&api, keeps, with_types(&api, page)),
+                Err(error) => cluster.hide_kind(&api, read_error_text(&error)),
+            }
+        }
+    }
+    kinds
+}
+
+/// Objects in lists of built-in kinds lack their types.
+fn with_types(api: &ApiKind, page: LivePage<ParentObject>) -> LivePage<ParentObject> {
+    let version = api.api_version();
+    match page {
+        LivePage::Objects(objects) => LivePage::Objects(
+            objects.into_iter().map(|object| object.with_type_meta(&version, &api.kind)).collect(),
+        ),
+        LivePage::Restart => LivePage::Restart,
+    }
+}
+
+/// Adds a page of this kind to a state.
+pub(super) fn feed_page(world: &mut OfflineRollup, api: &ApiKind, page: &LivePage<ParentObject>) {
+    let LivePage::Objects(objects) = page else {
+        return world.restart_kind(&(api.group.clone(), api.kind.clone()));
+    };
+    for object in objects {
+        if is_namespace(api) {
+            world.add_namespace(object);
+        }
+        world.add_object(object);
     }
 }
 

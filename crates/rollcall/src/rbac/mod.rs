@@ -12,6 +12,7 @@ use policy::rbac::{grant_manifests, own_manifests, policy_manifests, policy_righ
 use crate::commands::print_stdout;
 pub(crate) use args::RbacArgs;
 use policies::RbacPolicies;
+pub(crate) use review::lacking_policy_rights;
 
 pub(crate) async fn run_rbac(cluster: &ClusterArgs, args: &RbacArgs) -> anyhow::Result<ExitCode> {
     if let Some(whose) = args.check {

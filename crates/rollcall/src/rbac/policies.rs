@@ -10,7 +10,7 @@ use policy::{CompiledPolicy, FoundPolicy, PolicyManifest, PolicySettings, read_m
 use watcher::resolve_kind;
 
 use super::args::RbacArgs;
-use crate::commands::OFFLINE_STUCK_AFTER;
+use crate::limits::STUCK_AFTER;
 use crate::live::connect_cluster;
 use crate::text::print_error_line;
 
@@ -69,7 +69,7 @@ impl RbacPolicies {
         }
         policies.retain(|policy| args.policies.is_empty() || args.policies.contains(&policy.name));
         for policy in policies {
-            match policy.compile_spec(&PolicySettings::with_stuck_after(OFFLINE_STUCK_AFTER)) {
+            match policy.compile_spec(&PolicySettings::with_stuck_after(STUCK_AFTER)) {
                 Ok(compiled) => self.valid.push((policy.name, compiled)),
                 Err(why) => self.invalid.push(format!("policy {}: {why}", policy.name)),
             }
@@ -104,6 +104,6 @@ impl RbacPolicies {
 
 fn compile_policy(file: &Path, found: &FoundPolicy) -> anyhow::Result<CompiledPolicy> {
     found
-        .compile_spec(&PolicySettings::with_stuck_after(OFFLINE_STUCK_AFTER))
+        .compile_spec(&PolicySettings::with_stuck_after(STUCK_AFTER))
         .map_err(|why| anyhow::anyhow!("{}: policy {}: {why}", file.display(), found.name))
 }

@@ -8,6 +8,7 @@ use anyhow::{Context, anyhow};
 use controller::access_review::{ReviewSubject, review_access};
 use controller::args::ClusterArgs;
 use futures::{StreamExt, stream};
+use policy::CompiledPolicy;
 use policy::rbac::{
     AccessNeed, PolicyRights, access_needs, grant_rights, inventory_rights, own_rights, policy_rights,
 };
@@ -58,15 +59,45 @@ pub(super) async fn check_rights(
     Ok(ExitCode::from(u8::from(invalid || !lacking.is_empty())))
 }
 
+/// Returns the rights that these policies need and the subject lacks, one line each.
+pub(crate) async fn lacking_policy_rights(
+    client: &kube::Client,
+    subject: ReviewSubject,
+    policies: Vec<(String, CompiledPolicy)>,
+) -> anyhow::Result<Vec<String>> {
+    let home = match &subject {
+        ReviewSubject::ServiceAccount(namespace, _) => namespace.clone(),
+        ReviewSubject::Own => String::new(),
+    };
+    let mut found = RbacPolicies { valid: policies, ..RbacPolicies::default() };
+    found.resolve_kinds(client).await?;
+    let mut rights = RightsByNeed::default();
+    for (name, compiled) in &found.valid {
+        rights.add_needs(Some(name), access_needs(&policy_rights(compiled, &found.crds), &[], &home));
+    }
+    let lacking = lacking_rights(client, &subject, rights.0.into_values().collect()).await?;
+    Ok(lacking.iter().map(CheckedRight::to_line).collect())
+}
+
 /// Every right once, with all that need it.
-fn rights_to_check(args: &RbacArgs, found: &RbacPolicies, own: bool) -> anyhow::Result<Vec<CheckedRight>> {
-    let mut rights: BTreeMap<String, CheckedRight> = BTreeMap::new();
-    let mut add = |policy: Option<&str>, all: &PolicyRights| {
-        for need in access_needs(all, &args.namespaces, &args.namespace) {
-            let right = rights.entry(need.to_string());
+#[derive(Default)]
+struct RightsByNeed(BTreeMap<String, CheckedRight>);
+
+impl RightsByNeed {
+    fn add_needs(&mut self, policy: Option<&str>, needs: impl IntoIterator<Item = AccessNeed>) {
+        for need in needs {
+            let right = self.0.entry(need.to_string());
             let right = right.or_insert_with(|| CheckedRight { need, policies: Vec::new() });
             right.policies.push(policy.map(str::to_owned));
         }
+    }
+}
+
+/// The rights that the arguments ask for.
+fn rights_to_check(args: &RbacArgs, found: &RbacPolicies, own: bool) -> anyhow::Result<Vec<CheckedRight>> {
+    let mut rights = RightsByNeed::default();
+    let mut add = |policy: Option<&str>, all: &PolicyRights| {
+        rights.add_needs(policy, access_needs(all, &args.namespaces, &args.namespace));
     };
     if own {
         let (mut kinds, mut home) = own_rights();
@@ -86,7 +117,7 @@ fn rights_to_check(args: &RbacArgs, found: &RbacPolicies, own: bool) -> anyhow::
     for (name, compiled) in &found.valid {
         add(Some(name), &policy_rights(compiled, &found.crds));
     }
-    Ok(rights.into_values().collect())
+    Ok(rights.0.into_values().collect())
 }
 
 async fn lacking_rights(

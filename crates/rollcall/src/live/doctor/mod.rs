@@ -7,7 +7,6 @@ mod finalizers;
 mod finding;
 mod inventory;
 mod kopf_events;
-mod limits;
 mod refusal_text;
 
 use std::path::PathBuf;
@@ -20,13 +19,13 @@ use policy::{PolicySettings, read_file};
 
 use super::connect::connect_cluster;
 use crate::eval::current_time;
+use crate::limits::STUCK_AFTER;
 use crate::terminal::TerminalCapabilities;
 use crate::text::{StyledLine, TextStyle, print_error_line, wrap_text, write_stdout};
 use finalizer_report::render_finalizers;
 use finalizers::{FinalizerEntry, read_finalizers};
 use finding::{DoctorFinding, DoctorSeverity};
 use inventory::{DoctorInventory, InventoryReader};
-use limits::STUCK_AFTER;
 
 /// `rollcall doctor`.
 #[derive(Args, Debug)]
@@ -41,7 +40,7 @@ pub(crate) struct DoctorArgs {
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Check the rights of this service account, as NAMESPACE/NAME, instead of your own.
-    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = account)]
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = parse_service_account)]
     service_account: Option<ServiceAccountName>,
     /// Print the commands that fix what a patch can fix. They are never run.
     #[arg(long)]
@@ -56,10 +55,18 @@ pub(crate) struct DoctorArgs {
     output: DoctorFormat,
 }
 
+/// A service account: namespace and name.
 #[derive(Clone, Debug)]
-struct ServiceAccountName(String, String);
+pub(super) struct ServiceAccountName(String, String);
 
-fn account(text: &str) -> Result<ServiceAccountName, String> {
+impl ServiceAccountName {
+    /// As whose rights are reviewed.
+    pub(super) fn to_subject(&self) -> ReviewSubject {
+        ReviewSubject::ServiceAccount(self.0.clone(), self.1.clone())
+    }
+}
+
+pub(super) fn parse_service_account(text: &str) -> Result<ServiceAccountName, String> {
     match text.split_once('/') {
         Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() => {
             Ok(ServiceAccountName(namespace.to_owned(), name.to_owned()))

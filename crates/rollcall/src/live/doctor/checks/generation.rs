@@ -3,7 +3,7 @@
 use super::super::checked_object::{CheckedObject, ReportedGeneration};
 use super::super::finding::{DoctorFinding, DoctorSeverity};
 use super::super::inventory::{DoctorInventory, crd_kind};
-use super::super::limits::STUCK_AFTER;
+use crate::limits::STUCK_AFTER;
 
 pub(super) const CHECK_NAME: &str = "observed-generation";
 

@@ -5,7 +5,7 @@ use readiness::likely_holder;
 use super::super::checked_object::CheckedObject;
 use super::super::finding::{DoctorFinding, DoctorSeverity};
 use super::super::inventory::DoctorInventory;
-use super::super::limits::STUCK_AFTER;
+use crate::limits::STUCK_AFTER;
 
 pub(super) const CHECK_NAME: &str = "stuck-deletion";
 

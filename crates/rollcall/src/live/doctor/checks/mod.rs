@@ -103,7 +103,7 @@ mod support {
             spec[key] = value.clone();
         }
         let spec = serde_json::from_value(spec).unwrap();
-        ("databases".to_owned(), compile(&spec, super::super::limits::STUCK_AFTER).unwrap())
+        ("databases".to_owned(), compile(&spec, crate::limits::STUCK_AFTER).unwrap())
     }
 
     /// Returns the CRD of `example.com/Database` with this status in its schema.

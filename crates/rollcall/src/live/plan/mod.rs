@@ -1,0 +1,171 @@
+//! `rollcall plan`: what the parents in a cluster would say if policies were applied or deleted.
+
+mod cluster_libraries;
+mod condition_change;
+mod policy_change;
+mod render;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use controller::args::ClusterArgs;
+use policy::offline::OfflineRollup;
+use policy::{CompiledPolicy, FoundPolicy, IdRegistry, PolicyBook, PolicySettings, read_file};
+use readiness::Time;
+use watcher::{ApiKind, LivePage, ParentObject};
+
+use super::connect::connect_cluster;
+use super::doctor::{ServiceAccountName, parse_service_account};
+use super::policy_cluster::PolicyCluster;
+use super::survey::{feed_page, read_pages};
+use crate::eval::current_time;
+use crate::limits::STUCK_AFTER;
+use crate::rbac::lacking_policy_rights;
+use crate::text::{print_error_line, write_stdout};
+use cluster_libraries::ClusterLibraries;
+use condition_change::{ParentKey, ParentSays, compare_answers};
+use policy_change::{PlannedPolicyChange, list_changes};
+use render::{PlanFormat, PlanReport};
+
+/// `rollcall plan`.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "It reads policies and objects with your own rights, decides as the service does which policies are in force, and \
+                  compares what is said of each parent now with what would be said once everything has settled. It changes \
+                  nothing, and the service need not run.\n\nExit codes: 0 no parent turns, gets or loses a condition, and nothing \
+                  lacks; 1 one does, a policy is refused, or a right lacks; 2 not determined: something could not be read."
+)]
+pub(crate) struct PlanArgs {
+    /// Files with the ReadinessPolicies to apply: new ones, and others of those in the cluster.
+    #[arg(short = 'f', long = "filename", value_name = "FILE", required_unless_present = "delete")]
+    files: Vec<PathBuf>,
+    /// Policies of the cluster to delete.
+    #[arg(long, value_name = "POLICY")]
+    delete: Vec<String>,
+    /// Maximum number of parents to show; all are counted.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    limit: usize,
+    /// Service account whose rights are checked, as NAMESPACE/NAME.
+    #[arg(long, value_name = "NAMESPACE/NAME", default_value = "rollcall-system/rollcall", value_parser = parse_service_account)]
+    service_account: ServiceAccountName,
+    /// Output format.
+    #[arg(short = 'o', long, value_enum, default_value = "text", value_name = "FORMAT")]
+    output: PlanFormat,
+}
+
+pub(crate) async fn plan_policies(cluster: &ClusterArgs, args: &PlanArgs) -> anyhow::Result<ExitCode> {
+    let (client, _) = connect_cluster(cluster).await?;
+    let now = current_time();
+    let before = controller::release::list_policies(&client).await.context("failed to list policies")?;
+    let after = apply_files(&before, args, now)?;
+    let libraries = ClusterLibraries::read(&client, before.iter().chain(&after)).await;
+    let now_decided = DecidedPolicies::new(&before, PolicyBook::default(), &libraries);
+    // As the service, which knows what it accepted last.
+    let mut book = PolicyBook::default();
+    book.accepted.clone_from(&now_decided.book.accepted);
+    let then_decided = DecidedPolicies::new(&after, book, &libraries);
+    let changes = list_changes(&before, &after, &then_decided.book);
+    let changed: Vec<_> = then_decided.compiled().filter(|(name, _)| names(&changes, name)).collect();
+    let lacking = lacking_policy_rights(&client, args.service_account.to_subject(), changed).await;
+
+    let everything = now_decided.compiled().chain(then_decided.compiled()).collect();
+    let mut reader = PolicyCluster::of_policies(client, everything);
+    let mut worlds = [now_decided.rollup(&libraries, now), then_decided.rollup(&libraries, now)];
+    read_pages(&mut reader, |api: &ApiKind, _, page: LivePage<ParentObject>| {
+        for world in &mut worlds {
+            feed_page(world, api, &page);
+        }
+    })
+    .await;
+    let [says, would_say] = worlds.map(|world| world.into_answers(reader.hidden_kinds()));
+    let parents = compare_answers(&now_decided.told(says), &then_decided.told(would_say));
+
+    let mut unread: Vec<String> = reader.unread_texts().chain(libraries.unread_texts()).collect();
+    let lacking = lacking.unwrap_or_else(|error| {
+        unread.push(format!("rights of {}: {error:#}", args.service_account.to_subject()));
+        Vec::new()
+    });
+    let report = PlanReport { policies: changes, parents, lacking, unread, files: args.files.clone() };
+    for what in &report.unread {
+        print_error_line(&format!("not read: {what}"));
+    }
+    write_stdout(&report.render(args.output, args.limit)?)?;
+    Ok(ExitCode::from(report.exit_code()))
+}
+
+fn names(changes: &[PlannedPolicyChange], policy: &str) -> bool {
+    changes.iter().any(|change| change.name == policy)
+}
+
+/// The policies of the cluster as they would be found once the files are applied, and others deleted.
+fn apply_files(before: &[FoundPolicy], args: &PlanArgs, now: Time) -> anyhow::Result<Vec<FoundPolicy>> {
+    let mut after = before.to_vec();
+    for name in &args.delete {
+        if !before.iter().any(|policy| policy.name == *name) {
+            bail!("there is no policy {name} in the cluster");
+        }
+        after.retain(|policy| policy.name != *name);
+    }
+    for file in &args.files {
+        for new in read_file(file)? {
+            match after.iter_mut().find(|policy| policy.name == new.name) {
+                Some(held) if held.spec == new.spec => {}
+                Some(held) => {
+                    *held = FoundPolicy {
+                        spec: new.spec,
+                        text: new.text,
+                        generation: held.generation + 1,
+                        ..held.clone()
+                    }
+                }
+                // Of two that claim the same the one that is created first goes before.
+                None => after.push(FoundPolicy {
+                    uid: format!("new:{}", new.name),
+                    generation: 1,
+                    created: Some(now),
+                    ..new
+                }),
+            }
+        }
+    }
+    Ok(after)
+}
+
+/// Policies of which it was decided, as the service does it, what of them is in force.
+struct DecidedPolicies {
+    book: PolicyBook,
+    registry: IdRegistry,
+}
+
+impl DecidedPolicies {
+    fn new(found: &[FoundPolicy], mut book: PolicyBook, libraries: &ClusterLibraries) -> DecidedPolicies {
+        let mut registry = IdRegistry::default();
+        book.decide(found.iter(), &PolicySettings::with_stuck_after(STUCK_AFTER), libraries, &mut registry);
+        DecidedPolicies { book, registry }
+    }
+
+    /// Those in force, by name.
+    fn compiled(&self) -> impl Iterator<Item = (String, CompiledPolicy)> {
+        let accepted = |name: &String| self.book.accepted.contains_key(name);
+        let in_use = self.book.in_use.iter().filter(move |policy| accepted(&policy.name));
+        in_use.map(|policy| (policy.name.clone(), policy.compiled.clone()))
+    }
+
+    fn rollup(&self, libraries: &ClusterLibraries, now: Time) -> OfflineRollup {
+        OfflineRollup::of_policies_in_use(self.book.in_use.clone(), self.registry.clone(), libraries, now)
+    }
+
+    /// What is told of each parent by these answers, by the type of the condition.
+    fn told(&self, answers: Vec<policy::offline::OfflineAnswer>) -> BTreeMap<ParentKey, ParentSays> {
+        let policies: BTreeMap<_, _> = self.compiled().collect();
+        let told = answers.into_iter().filter_map(|answer| {
+            let policy = policies.get(&answer.policy)?;
+            let key = ParentKey::new(&answer.parent, &policy.condition);
+            Some((key, ParentSays::new(answer, policy.shadow)))
+        });
+        told.collect()
+    }
+}

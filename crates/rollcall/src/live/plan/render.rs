@@ -1,0 +1,143 @@
+//! The plan, as text and as JSON.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use serde_json::json;
+
+use super::condition_change::{ConditionChange, ConditionChanges, ParentSays, ParentTurn};
+use super::policy_change::PlannedPolicyChange;
+use crate::terminal::TerminalCapabilities;
+use crate::text::{StyledLine, TextStyle, json_text, sanitize_text};
+
+/// Output format of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum PlanFormat {
+    /// Text for people.
+    Text,
+    /// One JSON object.
+    Json,
+}
+
+/// Everything that a plan found.
+pub(super) struct PlanReport {
+    pub(super) policies: Vec<PlannedPolicyChange>,
+    pub(super) parents: ConditionChanges,
+    /// Rights that the service account lacks, one line each.
+    pub(super) lacking: Vec<String>,
+    /// What could not be read, with the error.
+    pub(super) unread: Vec<String>,
+    pub(super) files: Vec<PathBuf>,
+}
+
+impl PlanReport {
+    pub(super) fn exit_code(&self) -> u8 {
+        if !self.unread.is_empty() {
+            return 2;
+        }
+        let moved = self.parents.changes.iter().any(|c| c.turn < ParentTurn::Shadow);
+        let refused = self.policies.iter().any(|policy| policy.refused.is_some());
+        u8::from(moved || refused || !self.lacking.is_empty())
+    }
+
+    pub(super) fn render(&self, output: PlanFormat, limit: usize) -> anyhow::Result<String> {
+        match output {
+            PlanFormat::Json => Ok(json_text(&json!({
+                "policies": self.policies,
+                "parents": self.parents.changes.iter().take(limit).collect::<Vec<_>>(),
+                "counts": self.counts(),
+                "lackingRights": self.lacking,
+                "notRead": self.unread,
+            }))?),
+            PlanFormat::Text => Ok(self.render_text(limit)),
+        }
+    }
+
+    fn count(&self, turn: ParentTurn) -> usize {
+        self.parents.changes.iter().filter(|change| change.turn == turn).count()
+    }
+
+    fn counts(&self) -> serde_json::Value {
+        json!({
+            "falls": self.count(ParentTurn::Falls),
+            "turns": self.count(ParentTurn::Turns),
+            "released": self.count(ParentTurn::Released),
+            "new": self.count(ParentTurn::New),
+            "shadow": self.count(ParentTurn::Shadow),
+            "words": self.count(ParentTurn::Words),
+            "unchanged": self.parents.unchanged,
+        })
+    }
+
+    fn render_text(&self, limit: usize) -> String {
+        let capabilities = TerminalCapabilities::detect_stdout(false);
+        let width = TerminalCapabilities::stdout_width().unwrap_or(usize::MAX);
+        let mut lines: Vec<StyledLine> =
+            self.policies.iter().map(|policy| StyledLine::new(TextStyle::Plain, policy.to_line())).collect();
+        // Other words alone are counted, not shown: they change all the time.
+        let shown = self.parents.changes.iter().filter(|change| change.turn != ParentTurn::Words);
+        let shown: Vec<&ConditionChange> = shown.collect();
+        lines.extend(shown.iter().take(limit).flat_map(|change| change_lines(change)));
+        if shown.len() > limit {
+            let more = format!("… and {} more: use --limit", shown.len() - limit);
+            lines.push(StyledLine::new(TextStyle::Plain, more));
+        }
+        lines.push(StyledLine::new(TextStyle::Plain, self.summary()));
+        let mut text = String::new();
+        for line in lines {
+            _ = writeln!(text, "{}", line.fit_width(width, capabilities.colour));
+        }
+        for right in &self.lacking {
+            _ = writeln!(text, "{}", sanitize_text(right));
+        }
+        if !self.lacking.is_empty() && !self.files.is_empty() {
+            let files: String =
+                self.files.iter().flat_map(|file| [" -f ".to_owned(), file.display().to_string()]).collect();
+            _ = writeln!(
+                text,
+                "grant them with `rollcall rbac{} | kubectl apply -f -`",
+                sanitize_text(&files)
+            );
+        }
+        text
+    }
+
+    fn summary(&self) -> String {
+        let turns = self.count(ParentTurn::Falls) + self.count(ParentTurn::Turns);
+        let mut text = format!(
+            "{turns} conditions turn, {} of them from True; {} are new, {} go; {} stay",
+            self.count(ParentTurn::Falls),
+            self.count(ParentTurn::New),
+            self.count(ParentTurn::Released),
+            self.count(ParentTurn::Words) + self.parents.unchanged,
+        );
+        if self.count(ParentTurn::Words) > 0 {
+            _ = write!(text, ", {} of them in other words", self.count(ParentTurn::Words));
+        }
+        if self.count(ParentTurn::Shadow) > 0 {
+            _ = write!(text, "; {} are evaluated in shadow mode only", self.count(ParentTurn::Shadow));
+        }
+        text
+    }
+}
+
+/// The parent on one line, and what is said of it below.
+fn change_lines(change: &ConditionChange) -> [StyledLine; 3] {
+    let of = &change.parent;
+    let place = if of.namespace.is_empty() { String::new() } else { format!("{}/", of.namespace) };
+    let title = format!("{} {place}{}  {}", of.kind, of.name, of.condition);
+    [
+        StyledLine::new(TextStyle::Plain, title),
+        said_line("now ", change.now.as_ref()),
+        said_line("then", change.then.as_ref()),
+    ]
+}
+
+fn said_line(when: &str, says: Option<&ParentSays>) -> StyledLine {
+    let line = StyledLine::new(TextStyle::Plain, format!("  {when}  "));
+    let Some(says) = says else { return line.append_text(TextStyle::Dim, "nothing") };
+    let shadow = if says.shadow { " (shadow: not written)" } else { "" };
+    line.append_text(TextStyle::of_verdict(says.status), says.status)
+        .append_text(TextStyle::Plain, format!(" {}: {}{shadow}", says.reason, says.message))
+}

@@ -44,6 +44,12 @@ pub fn rollcall() -> Result<PathBuf> {
     Ok(file)
 }
 
+/// Path of `rollcall` as it was before: `ROLLCALL_OLDER_BIN`, which `tests/run --older` builds, or the binary of this
+/// version.
+pub fn older_rollcall() -> Result<PathBuf> {
+    std::env::var_os("ROLLCALL_OLDER_BIN").map_or_else(rollcall, |file| Ok(PathBuf::from(file)))
+}
+
 /// Returns this process's folder for data and logs. Folders of earlier, ended processes are removed here and not at
 /// their end, so that the logs of a failed run can be read until the next one.
 pub fn run_folder() -> Result<PathBuf> {

@@ -1,7 +1,7 @@
 //! Policies of a tenant.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -10,7 +10,8 @@ use tokio::time::{sleep, timeout};
 
 use crate::TEST_TIMEOUT;
 use crate::kind::ObjectAddress;
-use crate::rollcall_command::rollcall;
+use crate::places;
+use crate::rollcall_command::rollcall_of;
 use crate::tenant::{TENANT_LABEL, TestTenant};
 
 /// A tenant's policies, which no other tenant's Rollcall follows.
@@ -76,15 +77,22 @@ impl TenantPolicies for TestTenant {
 
 /// Installs the output of `rollcall crd`, once for all tenants of a control plane, and waits until the kinds are served.
 pub(crate) async fn install_crds(tenant: &TestTenant) -> Result<()> {
-    tenant.plane.crds.get_or_try_init(|| install(tenant)).await?;
+    install_crds_of(tenant, &places::rollcall()?).await
+}
+
+/// The same, of this binary; where they are installed already, nothing is done.
+pub async fn install_crds_of(tenant: &TestTenant, program: &Path) -> Result<()> {
+    tenant.plane.crds.get_or_try_init(|| apply_crds(tenant, program)).await?;
     Ok(())
 }
 
-async fn install(tenant: &TestTenant) -> Result<()> {
+/// Applies the output of `rollcall crd` of this binary, and waits until the kinds are served.
+pub async fn apply_crds(tenant: &TestTenant, program: &Path) -> Result<()> {
     let file = tenant.folder.join("crds.yaml");
-    fs::write(&file, rollcall(&["crd"])?)?;
+    fs::write(&file, rollcall_of(program, &["crd"])?)?;
     let file = file.to_string_lossy();
-    tenant.plane.kubectl(&["apply", "--server-side", "-f", &file])?;
+    // Of two versions the one that is applied last has its way.
+    tenant.plane.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", &file])?;
     tenant.plane.kubectl(&["wait", "--for=condition=Established", "-f", &file, "--timeout=60s"])?;
     let kind = tenant.kind("ReadinessPolicy");
     let served = async {

@@ -1,6 +1,6 @@
 //! The built binary, run as a user would: with a kubeconfig, and with exactly the rights that it prints itself.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -44,6 +44,15 @@ pub trait TenantRollcall {
         options: &[&str],
         variables: &[(&str, &str)],
     ) -> impl Future<Output = Result<RollcallProcess>> + Send;
+
+    /// Like [`TenantRollcall::rollcall_in`], with this binary.
+    fn rollcall_of(
+        &self,
+        program: &Path,
+        url: &str,
+        options: &[&str],
+        variables: &[(&str, &str)],
+    ) -> impl Future<Output = Result<RollcallProcess>> + Send;
 }
 
 impl TenantRollcall for TestTenant {
@@ -72,6 +81,16 @@ impl TenantRollcall for TestTenant {
         options: &[&str],
         variables: &[(&str, &str)],
     ) -> Result<RollcallProcess> {
+        self.rollcall_of(&places::rollcall()?, url, options, variables).await
+    }
+
+    async fn rollcall_of(
+        &self,
+        program: &Path,
+        url: &str,
+        options: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Result<RollcallProcess> {
         let kubeconfig = self.kubeconfig(url).await?;
         let given = options.iter().find_map(|option| option.strip_prefix("--listen="));
         let listen = given.map_or(format!("127.0.0.1:{}", free_ports(1)?[0]), str::to_owned);
@@ -93,7 +112,7 @@ impl TenantRollcall for TestTenant {
         let own = [("RUST_BACKTRACE", "1")];
         let variables = own.iter().chain(variables);
         let env: Vec<_> = variables.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let process = LoggedProcess::start("rollcall", &places::rollcall()?, &args, &env, &log)?;
+        let process = LoggedProcess::start("rollcall", program, &args, &env, &log)?;
         if let Ok(mut logs) = self.logs.lock()
             && !logs.contains(&log)
         {

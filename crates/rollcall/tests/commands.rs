@@ -26,7 +26,7 @@ const ELSEWHERE: [(&str, &str, &str); 2] = [
 ];
 
 /// Commands that no test runs, with the reason.
-const NOT_RUN: [(&str, &str); 9] = [
+const NOT_RUN: [(&str, &str); 10] = [
     (
         "cargo bench -p controller --bench scrape",
         "measures, and fails at nothing; metrics/tests.rs has the bound that holds everywhere",
@@ -54,6 +54,10 @@ const NOT_RUN: [(&str, &str); 9] = [
         "takes the build backend from outside; the tests of Kopf import the module from beside the operator",
     ),
     ("pip install -r requirements.txt", "tests/run installs the same, in versions that are named"),
+    (
+        "tests/run --older v0.1.0 upgrade::",
+        "builds a version that is out, from the history of the repository; the same tests run with this version alone",
+    ),
 ];
 
 fn root() -> PathBuf {

@@ -1,7 +1,8 @@
 //! Versions that overlap: a CRD that knows more than the program or less, replicas of which one takes over from the
-//! other, and the way back; with parents at rest. The program of both sides is the same one: what the versions differ in
-//! is said by the CRD.
+//! other, and the way back; with parents at rest. `tests/run --older` lets another build of the program be the older one;
+//! without it both sides run the same one, and what the versions differ in is said by the CRD.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,8 +12,10 @@ use acceptance::crd::CrdBuilder;
 use acceptance::expectation::{because, mentions, says};
 use acceptance::kind::ObjectAddress;
 use acceptance::objects::{deployment, owned_by};
-use acceptance::policies::{TenantPolicies as _, policy_address};
+use acceptance::places;
+use acceptance::policies::{TenantPolicies as _, apply_crds, install_crds_of, policy_address};
 use acceptance::recorder::StateRecorder;
+use acceptance::rights::TenantRights as _;
 use acceptance::rollcall::{RollcallProcess, TenantRollcall as _};
 use acceptance::tenant::TestTenant;
 use anyhow::{Result, anyhow, ensure};
@@ -25,13 +28,16 @@ const FIELDS: &str = "/spec/versions/0/schema/openAPIV3Schema/properties";
 
 /// A parent that is ready, one that is not, and a policy that was accepted, on a cluster of their own: the CRDs of
 /// Rollcall are for all of a cluster.
-async fn at_rest(word: &str) -> Result<(TestTenant, RollcallProcess)> {
+async fn at_rest(word: &str, program: &Path) -> Result<(TestTenant, RollcallProcess)> {
     let tenant =
         TestTenant::start_on(Arc::new(ControlPlane::start(ClusterParts::Storage).await?), word).await?;
+    install_crds_of(&tenant, program).await?;
     tenant.crd(&CrdBuilder::new("Database")).await?;
     let spec = json!({ "children": [tenant.child("Deployment")], "settle": "100ms" });
     tenant.policy("db", "Database", spec).await?;
-    let running = tenant.rollcall(&ELECTED).await?;
+    tenant.grant().await?;
+    let running = tenant.rollcall_of(program, tenant.plane.url(), &ELECTED, &[]).await?;
+    running.until_ready().await?;
     for (name, ready) in [("well", 1), ("ill", 0)] {
         let db = tenant.create(tenant.custom("Database", name)).await?;
         tenant.create(owned_by(&db, deployment(name, 1))).await?;
@@ -91,14 +97,16 @@ async fn until_read(tenant: &TestTenant, policy: &ObjectAddress, holds: fn(&Valu
 
 #[tokio::test]
 async fn an_upgrade_and_the_way_back_write_no_parent_at_rest() -> Result<()> {
-    let (tenant, mut first) = at_rest("upgrade").await?;
+    let (older, newer) = (places::older_rollcall()?, places::rollcall()?);
+    let (tenant, mut first) = at_rest("upgrade", &older).await?;
     let policy = policy_address(&tenant, "db")?;
     let (before, recorder) = (versions(&tenant).await?, StateRecorder::start(&tenant, &["Database"]).await?);
 
-    // The CRD goes first. It knows a field that the program does not, and says it of every policy.
+    // The CRD goes first. It knows a field that neither program does, and says it of every policy.
+    apply_crds(&tenant, &newer).await?;
     let field = format!("{FIELDS}/spec/properties/future");
-    let newer = json!({ "op": "add", "path": field, "value": { "type": "string", "default": "on" } });
-    change_crd(&tenant, newer).await?;
+    let future = json!({ "op": "add", "path": field, "value": { "type": "string", "default": "on" } });
+    change_crd(&tenant, future).await?;
     until_read(&tenant, &policy, |policy| policy["spec"]["future"] == "on").await?;
     // One that starts now has never seen the policy but with that field.
     let mut second = tenant.rollcall_at(tenant.plane.url(), &ELECTED).await?;
@@ -116,6 +124,7 @@ async fn an_upgrade_and_the_way_back_write_no_parent_at_rest() -> Result<()> {
     leads_and_counts(&first, 3.0).await?;
     assert_eq!(versions(&tenant).await?, before, "after a replica came back");
     change_crd(&tenant, json!({ "op": "remove", "path": field })).await?;
+    apply_crds(&tenant, &older).await?;
     until_read(&tenant, &policy, |policy| policy["spec"]["future"].is_null()).await?;
     // As `kubectl apply` of the older manifests brings it about.
     tenant.admin.merge(&policy, "", &json!({ "metadata": { "annotations": { "rolled": "back" } } })).await?;
@@ -131,8 +140,41 @@ async fn an_upgrade_and_the_way_back_write_no_parent_at_rest() -> Result<()> {
 }
 
 #[tokio::test]
+async fn a_version_takes_over_from_another_in_both_directions_without_a_write() -> Result<()> {
+    let (older, newer) = (places::older_rollcall()?, places::rollcall()?);
+    let (tenant, mut first) = at_rest("two-versions", &older).await?;
+    let policy = policy_address(&tenant, "db")?;
+    let (before, recorder) = (versions(&tenant).await?, StateRecorder::start(&tenant, &["Database"]).await?);
+
+    // With its own CRD each accepts the policy, and says the same of everything.
+    apply_crds(&tenant, &newer).await?;
+    let mut second = tenant.rollcall_of(&newer, tenant.plane.url(), &ELECTED, &[]).await?;
+    second.until_ready().await?;
+    ensure!(first.terminate().await?.success());
+    leads_and_counts(&second, 2.0).await?;
+    tenant.until_at(&policy, &says("Accepted", "True")).await?;
+    evaluates_another(&tenant, "during").await?;
+    assert_eq!(versions(&tenant).await?, before, "after the upgrade");
+
+    first.again().await?;
+    first.until_ready().await?;
+    ensure!(second.terminate().await?.success());
+    apply_crds(&tenant, &older).await?;
+    leads_and_counts(&first, 3.0).await?;
+    tenant.until_at(&policy, &says("Accepted", "True")).await?;
+    evaluates_another(&tenant, "after").await?;
+    assert_eq!(versions(&tenant).await?, before, "after the rollback");
+
+    let recording = recorder.stop().await?;
+    for (parent, status) in [("Database/well", "True"), ("Database/ill", "False")] {
+        assert_eq!(recording.statuses(&tenant.address(parent)?, "Ready"), [status], "{parent}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_crd_that_lacks_what_this_version_reads_and_writes_costs_no_write_of_a_parent() -> Result<()> {
-    let (tenant, mut running) = at_rest("older-crd").await?;
+    let (tenant, mut running) = at_rest("older-crd", &places::rollcall()?).await?;
     let policy = policy_address(&tenant, "db")?;
     let (before, recorder) = (versions(&tenant).await?, StateRecorder::start(&tenant, &["Database"]).await?);
 

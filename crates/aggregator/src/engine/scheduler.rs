@@ -235,9 +235,11 @@ impl EvaluationScheduler {
     }
 
     /// Returns `true` if the parent's unready children include a parent that was not evaluated because a list is
-    /// awaited: its readiness is unknown. The answers of all ancestors stay until it is evaluated.
+    /// awaited: its readiness is unknown. The answers of all ancestors stay until it is evaluated. Where a kind of the policy is
+    /// blind, the answer is at most Unknown whatever they say, and the awaited list may never come: nobody is waited for.
     fn awaits_child_evaluation(&self, evaluation: &ParentEvaluation) -> bool {
         self.may_await_children()
+            && !matches!(self.policies.list_gate(evaluation.policy), ListGate::Blind(_))
             && evaluation.children.unready.iter().any(|entry| self.is_evaluation_awaited(entry.child))
     }
 

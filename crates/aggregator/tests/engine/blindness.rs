@@ -358,6 +358,41 @@ fn a_parent_that_has_to_wait_for_what_is_below_it_makes_nothing_ready_above() {
 }
 
 #[test]
+fn who_is_blind_waits_for_nobody_below_and_holds_up_nobody_above() {
+    const MIDS: KindId = KindId(3);
+    const DISKS: KindId = KindId(4);
+    let (over_low, over_leaves) = (aggregator::PolicyId(2), aggregator::PolicyId(3));
+    let mut w = EngineHarness::empty();
+    w.policy(POLICY, groups(vec![group(MIDS), group(DISKS)]));
+    w.policy(over_low, groups(vec![group(EXTRAS)]));
+    w.policy(over_leaves, policy());
+    w.sync();
+    w.parent("top");
+    for (name, kind, of, by, policy) in
+        [("mid", MIDS, "top", POLICY, over_low), ("low", EXTRAS, "mid", over_low, over_leaves)]
+    {
+        w.create(name, kind, Progressing, |object| {
+            let evidence = HandledEvidence::Handled;
+            object.parent = Some(ParentState { policies: vec![policy], evidence, ..ParentState::default() });
+            object.owners = vec![(by, 0, of.to_owned())];
+        });
+    }
+    w.create("leaf", CHILDREN, Progressing, |leaf| leaf.owners = vec![(over_leaves, 0, "low".to_owned())]);
+    w.create("disk", DISKS, Ready, |disk| disk.owners = vec![(POLICY, 1, "top".to_owned())]);
+    w.run(20_000);
+    assert_eq!(w.says("top"), "ChildrenProgressing");
+    // The policy over the leaves is another one from now on, and its parents cannot be listed for it: they are seen as before.
+    w.engine.set_policy(w.now, over_leaves, None);
+    w.policy(aggregator::PolicyId(4), policy());
+    w.kind(CHILDREN, KindState::Listing);
+    w.kind(EXTRAS, KindState::Listing);
+    w.kind(EXTRAS, KindState::Forbidden);
+    w.turn("disk", Failed);
+    w.run(20_000);
+    assert_eq!(w.says("top"), "ChildrenFailed");
+}
+
+#[test]
 fn who_waits_for_a_list_below_waits_for_all_of_it_also_when_something_else_moves_late() {
     let below = aggregator::PolicyId(2);
     let mut w = EngineHarness::empty();

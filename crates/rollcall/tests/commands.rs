@@ -12,7 +12,7 @@ const PROGRAMS: [&str; 9] =
     ["cargo", "docker", "helm", "kopf", "kubectl", "npm", "pip", "rollcall", "tests/run"];
 
 /// Commands run by a test that does not take them from the page: the test's file, and the text in it.
-const ELSEWHERE: [(&str, &str, &str); 2] = [
+const ELSEWHERE: [(&str, &str, &str); 3] = [
     (
         "cargo run -- crd > deploy/crds/rollcall.dev.yaml",
         "tests/tests/real_server/deploy.rs",
@@ -22,6 +22,11 @@ const ELSEWHERE: [(&str, &str, &str); 2] = [
         "cargo test -p sim --test seeds",
         "crates/sim/tests/seeds.rs",
         "\"cargo test -p sim --test seeds for_every\"",
+    ),
+    (
+        "cargo test -p sim --test perturbations",
+        "crates/sim/tests/perturbations.rs",
+        "\"cargo test -p sim --test perturbations every_single -- --nocapture\"",
     ),
 ];
 

@@ -30,11 +30,14 @@
 //! At the end faults stop; after a quiet span the conditions of every parent equal the result of an oracle that reads
 //! nothing but the store, and a restart writes nothing.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 mod actors;
+mod histories;
 mod judges;
 mod memory;
+mod perturbation;
 mod scenario;
 mod service;
 mod sim;
@@ -43,8 +46,9 @@ mod wires;
 mod world;
 
 pub use memory::MemoryCounts;
+pub use perturbation::{Disturbance, Perturbation, PointKind};
 use scenario::{HistoryKind, SeedStreams};
-pub use scenario::{Sabotage, SabotagedPart, StreamLayout};
+pub use scenario::{Sabotage, SabotagedPart, StreamLayout, Workload};
 pub use timeline::{InvariantFailure, SimulationCounts};
 
 /// Result of a seed.
@@ -87,6 +91,34 @@ pub fn play_seed(seed: u64, layout: StreamLayout, sabotage: Option<Sabotage>) ->
     run
 }
 
+/// Result of a reference workload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkloadRun {
+    /// Log of the run, one line per event.
+    pub log: Vec<String>,
+    /// The first violated invariant.
+    pub failure: Option<InvariantFailure>,
+    /// Number of points that can be disturbed, of each kind.
+    pub points: BTreeMap<PointKind, u32>,
+    /// What is said of each parent at the end.
+    pub said: Vec<String>,
+}
+
+/// Plays a reference workload to its end, or to the first violated invariant; disturbed at these points.
+pub fn play_workload(
+    workload: Workload,
+    perturbations: &[Perturbation],
+    sabotage: Option<Sabotage>,
+) -> WorkloadRun {
+    let mut sim = histories::history_of_workload(workload, sabotage, perturbations);
+    if catch_unwind(AssertUnwindSafe(|| sim.play_history())).is_err() {
+        sim.fail_by_panic();
+    }
+    let (points, said) = sim.describe_end();
+    let (log, _, failure) = sim.into_report();
+    WorkloadRun { log, failure, points, said }
+}
+
 /// Plays the history of one seed in which policies change to its end, or to the first violated invariant.
 pub fn play_changing_policies(seed: u64, layout: StreamLayout) -> SimulationRun {
     let mut run = SimulationRun::new(seed);
@@ -109,7 +141,7 @@ fn play_cluster(
     sabotage: Option<Sabotage>,
     kind: HistoryKind,
 ) {
-    let mut sim = sim::Sim::new(SeedStreams { seed: run.seed, layout }, sabotage, kind);
+    let mut sim = histories::history_of_seed(SeedStreams { seed: run.seed, layout }, sabotage, kind);
     if catch_unwind(AssertUnwindSafe(|| sim.play_history())).is_err() {
         sim.fail_by_panic();
     }

@@ -1,21 +1,22 @@
 //! The simulation of one seed: the world, the service under test, the wires between them, and the judges.
 
-use std::rc::Rc;
+use std::collections::BTreeMap;
 
 use readiness::saturating_millis;
 use rollcall_core::{KindEvent, ParentWrite};
 
-use crate::actors::{ClusterActors, inject_fault, run_operator};
+use crate::actors::{HistoryActors, inject_fault};
 use crate::judges::{
     AnswerJudge, CheckedParents, CommitJudge, JudgedMoment, NumberJudge, PlanWatch, WordsJudge,
-    check_decision, check_end,
+    check_decision, check_end, describe_answers,
 };
-use crate::scenario::{DiceStream, HistoryKind, Sabotage, Scenario, SeedStreams};
+use crate::perturbation::{NewProcessView, PointKind};
+use crate::scenario::{HistoryKind, Sabotage, SeedStreams};
 use crate::service::{AUDIT_PERIOD, ObjectFeed, ServiceUnderTest};
 use crate::timeline::{InvariantFailure, PolicyEvent, SimEvent, SimulationCounts};
 use crate::wires::{
     KindWires, LiveReadWire, PolicyWatch, RuleWire, SimStage, StatusWriteWire, WriteInFlight, count_drift,
-    deliver_write, describe_write, receive_answer, receive_read, receive_reread, send_answer,
+    deliver_write, describe_write, disturb_write, receive_answer, receive_read, receive_reread, send_answer,
 };
 use crate::world::{FaultConcern, SimWorld};
 
@@ -29,7 +30,7 @@ const MAX_TURNS_PER_INSTANT: u32 = 2_000;
 
 /// Simulation of one seed.
 pub(crate) struct Sim {
-    actors: ClusterActors,
+    actors: HistoryActors,
     /// The world and the service, which the wires connect.
     stage: SimStage,
     kind_wires: KindWires,
@@ -48,16 +49,18 @@ pub(crate) struct Sim {
 }
 
 impl Sim {
-    /// Creates the simulation of one history of a seed.
-    pub(crate) fn new(streams: SeedStreams, sabotage: Option<Sabotage>, kind: HistoryKind) -> Sim {
-        let seed = streams.seed;
-        let mut dice = DiceStream::Scenario.dice(seed);
-        let scenario = Rc::new(Scenario::new(seed, &mut dice));
-        let actors = streams.split_from(&dice, DiceStream::Actors);
+    /// Creates the simulation of a world, which these actors move.
+    pub(crate) fn new(
+        streams: SeedStreams,
+        (sabotage, kind): (Option<Sabotage>, HistoryKind),
+        actors: HistoryActors,
+        world: SimWorld,
+    ) -> Sim {
+        let (seed, scenario) = (streams.seed, world.scenario.clone());
         let service = ServiceUnderTest::new(streams, sabotage);
         let feed = ObjectFeed::new(service.core.reflector.clone(), scenario.clone(), sabotage);
         Sim {
-            actors: ClusterActors::new(actors, scenario.clone()),
+            actors,
             kind_wires: KindWires::new(scenario.kinds.len(), sabotage),
             rules: RuleWire::default(),
             reads: LiveReadWire::new(seed, sabotage),
@@ -69,13 +72,19 @@ impl Sim {
             words: WordsJudge::default(),
             numbers: NumberJudge::default(),
             commits: CommitJudge::default(),
-            stage: SimStage { world: SimWorld::new(streams, scenario), service, feed },
+            stage: SimStage { world, service, feed },
         }
     }
 
     /// Records that the run has panicked.
     pub(crate) fn fail_by_panic(&self) {
         self.stage.world.timeline.fail_invariant("nothing panics", "see above");
+    }
+
+    /// Returns the number of points that can be disturbed, of each kind, and what is said of each parent.
+    pub(crate) fn describe_end(&self) -> (BTreeMap<PointKind, u32>, Vec<String>) {
+        let world = &self.stage.world;
+        (world.perturber.points().clone(), describe_answers(world))
     }
 
     /// Ends the run with its log, its counts, and the first violated invariant.
@@ -92,8 +101,11 @@ impl Sim {
         self.start_process();
         let timeline = &mut self.stage.world.timeline;
         timeline.schedule_event(0, SimEvent::ActorStep);
-        timeline.schedule_event(1_000, SimEvent::Fault);
-        if self.policy_watch.is_changing {
+        let is_drawn = matches!(self.actors, HistoryActors::Drawn(_));
+        if is_drawn {
+            timeline.schedule_event(1_000, SimEvent::Fault);
+        }
+        if is_drawn && self.policy_watch.is_changing {
             timeline.schedule_policy_event(3_000, PolicyEvent::Act);
             self.policy_watch.schedule_edits(timeline);
         }
@@ -140,6 +152,12 @@ impl Sim {
     fn run_next_event(&mut self, until: i64) -> bool {
         let Some(event) = self.stage.world.timeline.take_next_event(until) else { return false };
         self.dispatch_event(event);
+        if let Some(view) = self.stage.world.perturber.take_due_end() {
+            self.restart_process();
+            if view == NewProcessView::Behind {
+                self.kind_wires.lag_behind();
+            }
+        }
         self.rules.start_evaluations(&mut self.stage);
         self.kind_wires.wake_watches(&mut self.stage);
         true
@@ -150,7 +168,7 @@ impl Sim {
         match event {
             SimEvent::ActorStep => actors.step_actors(&mut stage.world),
             SimEvent::Fault => self.run_fault(),
-            SimEvent::Operator(visit) => run_operator(actors, &mut stage.world, &visit),
+            SimEvent::Operator(visit) => actors.run_operator(&mut stage.world, &visit),
             SimEvent::Heal(owner) => actors.heal_children(&mut stage.world, &owner),
             SimEvent::Open(kind) => kind_wires.open_kind(stage, kind),
             SimEvent::Page(kind) => kind_wires.deliver_page(stage, kind),
@@ -353,7 +371,9 @@ impl Sim {
 
     /// Delivers a write to the server, and sends its answer back.
     fn deliver_write(&mut self, flight: WriteInFlight) {
-        let (answer, committed) = deliver_write(&mut self.stage.world, &flight.write);
+        let disturbance = self.stage.world.perturber.pass_point(PointKind::Write);
+        let Some(flight) = disturb_write(&mut self.stage.world, flight, disturbance) else { return };
+        let (answer, committed) = deliver_write(&mut self.stage.world, &flight.write, disturbance);
         if let Some(committed) = committed {
             let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.plan_watch);
             let is_own = flight.life == self.stage.service.life;

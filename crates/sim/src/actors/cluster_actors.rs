@@ -14,6 +14,18 @@ use crate::world::{FOREIGN_CONDITION_TYPES, SimObjectRef, SimWorld, conditions_o
 /// Number of objects from which no more are created.
 const MAX_OBJECTS: usize = 60;
 
+/// Installs namespaces and the definitions of custom kinds.
+pub(super) fn install_kinds(world: &mut SimWorld) {
+    for namespace in SIM_NAMESPACES {
+        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+        world.install_object("create namespace", object);
+    }
+    let scenario = world.scenario.clone();
+    for kind in &scenario.kinds[3..] {
+        world.install_object("create definition", manifests::crd_manifest(kind));
+    }
+}
+
 /// All actors but Rollcall and the operators.
 pub(crate) struct ClusterActors {
     /// Randomness of the cluster.
@@ -32,16 +44,8 @@ impl ClusterActors {
         self.steps_left > 0
     }
 
-    /// Installs the kinds and creates the first few objects.
-    pub(crate) fn install_cluster(&mut self, world: &mut SimWorld) {
-        for namespace in SIM_NAMESPACES {
-            let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
-            world.install_object("create namespace", object);
-        }
-        for at in 3..self.scenario.kinds.len() {
-            let definition = manifests::crd_manifest(&self.scenario.kinds[at]);
-            world.install_object("create definition", definition);
-        }
+    /// Creates the first few objects.
+    pub(super) fn create_first_objects(&mut self, world: &mut SimWorld) {
         for _ in 0..8 {
             self.create_parent(world);
         }

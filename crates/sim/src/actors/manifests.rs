@@ -33,8 +33,18 @@ pub(super) fn crd_manifest(kind: &KindDef) -> Value {
     })
 }
 
-/// A new object without status.
+/// A new object without status, of a size that is drawn.
 pub(super) fn object_manifest(kind: &KindDef, place: &SimObjectRef, dice: &mut Dice) -> Value {
+    let size = match kind.api.kind.as_str() {
+        "Deployment" | "StatefulSet" => dice.between(1, 4),
+        "Job" => i64::from(!dice.chance(10)),
+        _ => dice.between(1, 100),
+    };
+    manifest_of_size(kind, place, size)
+}
+
+/// A new object without status, of this size. A Job of the size 0 is suspended.
+pub(super) fn manifest_of_size(kind: &KindDef, place: &SimObjectRef, size: i64) -> Value {
     let api = &kind.api;
     let mut object = json!({
         "apiVersion": api.api_version(), "kind": api.kind, "metadata": {"name": place.name}, "spec": {},
@@ -46,15 +56,15 @@ pub(super) fn object_manifest(kind: &KindDef, place: &SimObjectRef, dice: &mut D
         "spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Always"}});
     object["spec"] = match api.kind.as_str() {
         "Deployment" | "StatefulSet" => json!({
-            "replicas": dice.between(1, 4), "selector": {"matchLabels": {"app": "x"}}, "serviceName": "x",
+            "replicas": size, "selector": {"matchLabels": {"app": "x"}}, "serviceName": "x",
             "template": pod,
         }),
         "Job" => {
             let mut pod = pod;
             pod["spec"]["restartPolicy"] = json!("Never");
-            json!({"template": pod, "suspend": dice.chance(10)})
+            json!({"template": pod, "suspend": size == 0})
         }
-        _ => json!({"size": dice.between(1, 100)}),
+        _ => json!({ "size": size }),
     };
     if api.kind == "Deployment"
         && let Some(spec) = object["spec"].as_object_mut()
@@ -160,5 +170,23 @@ pub(super) fn ready_status(kind: &str, object: &Value) -> Option<Value> {
         "Deployment" | "StatefulSet" => Some(workload_status(object, 99, true, false)),
         "Job" => job_status(object, Some("Complete")),
         _ => Some(widget_status(object, Some("Ready"))),
+    }
+}
+
+/// Returns the status of an object that is under way, if it can be.
+pub(super) fn unready_status(kind: &str, object: &Value) -> Option<Value> {
+    match kind {
+        "Deployment" | "StatefulSet" => Some(workload_status(object, 0, true, false)),
+        "Job" => job_status(object, None),
+        _ => Some(widget_status(object, Some("Reconciling"))),
+    }
+}
+
+/// Returns the status of an object that has failed, if it can fail; a StatefulSet loses its pods.
+pub(super) fn failed_status(kind: &str, object: &Value) -> Option<Value> {
+    match kind {
+        "Deployment" | "StatefulSet" => Some(workload_status(object, 0, true, true)),
+        "Job" => job_status(object, Some("Failed")),
+        _ => Some(widget_status(object, Some("Stalled"))),
     }
 }

@@ -2,11 +2,15 @@
 
 mod cluster_actors;
 mod faults;
+mod history_actors;
 mod manifests;
 mod operator;
 mod operator_visit;
+mod script;
+mod scripted_actors;
 
 pub(crate) use cluster_actors::ClusterActors;
 pub(crate) use faults::inject_fault;
-pub(crate) use operator::run_operator;
+pub(crate) use history_actors::HistoryActors;
 pub(crate) use operator_visit::OperatorVisit;
+pub(crate) use scripted_actors::{ScriptedActors, write_condition};

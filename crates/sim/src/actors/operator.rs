@@ -31,15 +31,20 @@ pub(crate) fn run_operator(actors: &mut ClusterActors, world: &mut SimWorld, vis
 
 /// Leaves the handled mark for the generation that the operator knew, even if there is a newer one by now.
 fn leave_mark(actors: &mut ClusterActors, world: &mut SimWorld, kind: usize, parent: &Value, knew: i64) {
+    if world.scenario.kinds[kind].style == OperatorStyle::Condition {
+        let condition = json!({"type": "Synced", "status": "True", "reason": "Done", "message": "",
+            "observedGeneration": knew, "lastTransitionTime": "2027-01-15T08:00:00Z"});
+        return actors.put_condition(world, kind, parent, &condition);
+    }
+    leave_plain_mark(world, kind, parent, knew);
+}
+
+/// Leaves a mark that is no condition.
+pub(super) fn leave_plain_mark(world: &mut SimWorld, kind: usize, parent: &Value, knew: i64) {
     let place = SimObjectRef::of_object(kind, parent);
     match world.scenario.kinds[kind].style {
-        OperatorStyle::Silent => {}
+        OperatorStyle::Silent | OperatorStyle::Condition => {}
         OperatorStyle::Status => world.patch_status(&place, &json!({"observedGeneration": knew})),
-        OperatorStyle::Condition => {
-            let condition = json!({"type": "Synced", "status": "True", "reason": "Done", "message": "",
-                "observedGeneration": knew, "lastTransitionTime": "2027-01-15T08:00:00Z"});
-            actors.put_condition(world, kind, parent, &condition);
-        }
         OperatorStyle::Kopf => {
             let handled = json!({"spec": parent["spec"]}).to_string();
             world.patch_object(&place, &json!({"metadata": {"annotations": {KOPF_ANNOTATION: handled}}}));

@@ -147,7 +147,7 @@ impl ServiceUnderTest {
     /// Schedules a turn of the loop after a random delay.
     pub(crate) fn wake_loop(&mut self, world: &mut SimWorld) {
         let late = match world.faults.of(FaultConcern::Turns).below(20) {
-            0 if !world.faults.have_stopped => world.faults.of(FaultConcern::Turns).between(20, 150),
+            0 if !world.faults.is_off() => world.faults.of(FaultConcern::Turns).between(20, 150),
             1..5 => world.faults.of(FaultConcern::Turns).between(1, 8),
             _ => 0,
         };

@@ -12,6 +12,7 @@ use super::kind_wire::{KindWire, WireState};
 use super::list_in_progress::ListInProgress;
 use super::sim_stage::SimStage;
 use super::wire_bodies::{WireListBody, WireWatchLine};
+use crate::perturbation::{Disturbance, PointKind};
 use crate::scenario::{Sabotage, kind_id};
 use crate::timeline::SimEvent;
 use crate::world::{FaultConcern, FaultDice, ModelObject, SimWorld};
@@ -23,6 +24,11 @@ pub(crate) struct KindWires {
     woken_revision: u64,
     sabotage: Option<Sabotage>,
 }
+
+/// Time for which a disturbed watch is held back, in milliseconds.
+const HELD_MS: i64 = 3_000;
+/// Time for which a kind that is cut off cannot be reached, in milliseconds: longer than blindness is borne.
+const CUT_OFF_MS: i64 = 150_000;
 
 /// Schedules the next list or watch of a kind.
 fn reopen_later(world: &mut SimWorld, kind: usize, within: Range<i64>) {
@@ -58,6 +64,11 @@ impl KindWires {
 
     pub(crate) fn reset_for_restart(&mut self, now: i64) {
         self.wires.iter_mut().for_each(|wire| wire.reset_for_restart(now));
+    }
+
+    /// All watches are of a server that is behind from now on. Lists are not: they are read from the store by a quorum.
+    pub(crate) fn lag_behind(&mut self) {
+        self.wires.iter_mut().for_each(|wire| wire.lag = HELD_MS);
     }
 
     /// Ends list and watch of a kind.
@@ -278,6 +289,12 @@ impl KindWires {
             }
             _ => {}
         }
+        let disturbance = stage.world.perturber.pass_point(PointKind::Notification);
+        if let Some(disturbance) = disturbance
+            && let Some(goes_on) = self.disturb_line(stage, kind, disturbance)
+        {
+            return goes_on;
+        }
         let model = stage.world.read_object(kind, value);
         let deleted = line.r#type == "DELETED";
         let lost = stage.world.faults.of(FaultConcern::Lists).strikes(2);
@@ -290,7 +307,8 @@ impl KindWires {
             return true;
         }
         apply_line(stage, kind, &line, model);
-        if stage.world.faults.of(FaultConcern::Lists).strikes(5) {
+        let repeats = disturbance == Some(Disturbance::Repeated);
+        if stage.world.faults.of(FaultConcern::Lists).strikes(5) || repeats {
             self.repeat_line(stage, kind);
         }
         if self.wires[kind].repeatable_line.is_none() || stage.world.faults.of(FaultConcern::Lists).chance(30)
@@ -298,6 +316,29 @@ impl KindWires {
             self.wires[kind].repeatable_line = Some(bytes.into());
         }
         true
+    }
+
+    /// Disturbs the delivery of a line; returns whether the watch goes on, or `None` if the line is delivered as ever.
+    fn disturb_line(&mut self, stage: &mut SimStage, kind: usize, disturbance: Disturbance) -> Option<bool> {
+        stage.world.timeline.log_kind_event(kind, format_args!("DISTURBED: {disturbance:?}"));
+        let wire = &mut self.wires[kind];
+        match disturbance {
+            Disturbance::Lost => return Some(true),
+            // What it knew ends with it.
+            Disturbance::KilledBefore => return Some(false),
+            Disturbance::Relisted => {
+                wire.resume_revision = None;
+                self.report_trouble(stage, kind, ApiFailureCause::Gone);
+            }
+            Disturbance::Held => self.report_trouble(stage, kind, ApiFailureCause::Connection),
+            Disturbance::CutOff => {
+                wire.down_until = stage.world.now() + CUT_OFF_MS;
+                self.report_trouble(stage, kind, ApiFailureCause::Connection);
+            }
+            _ => return None,
+        }
+        reopen_later(&mut stage.world, kind, HELD_MS..HELD_MS + 1);
+        Some(false)
     }
 
     /// Delivers an earlier line again.

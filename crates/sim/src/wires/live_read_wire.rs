@@ -113,8 +113,8 @@ impl LiveReadWire {
         read: &LiveRead,
         objects: Vec<Box<RawValue>>,
     ) -> Vec<Box<RawValue>> {
-        let have_stopped = stage.world.faults.have_stopped;
-        if have_stopped || !matches!(read, LiveRead::One { .. }) || !self.denial_dice.chance(2) {
+        let is_off = stage.world.faults.is_off();
+        if is_off || !matches!(read, LiveRead::One { .. }) || !self.denial_dice.chance(2) {
             return objects;
         }
         let kind = read.kind().index();

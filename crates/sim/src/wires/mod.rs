@@ -24,7 +24,7 @@ pub(crate) use resolving_watches::ResolvedItems;
 pub(crate) use rule_wire::RuleWire;
 pub(crate) use sim_stage::SimStage;
 pub(crate) use status_write_wire::{
-    StatusWriteWire, WRITE_TIMEOUT_MS, deliver_write, describe_write, receive_answer, receive_reread,
-    send_answer,
+    StatusWriteWire, WRITE_TIMEOUT_MS, deliver_write, describe_write, disturb_write, receive_answer,
+    receive_reread, send_answer,
 };
 pub(crate) use write_in_flight::{CommittedWrite, LandedWrite, WriteInFlight};

@@ -9,10 +9,14 @@ use rollcall_core::KindEvent;
 use super::kind_wires::KindWires;
 use super::resolving_watches::ResolvingWatches;
 use super::sim_stage::SimStage;
+use crate::perturbation::{Disturbance, PointKind};
 use crate::scenario::{Dice, DiceStream, HistoryKind, PolicyDef, Sabotage};
 use crate::service::{PolicyFollower, PolicyPlan, REFUSED_FOR_LONG};
 use crate::timeline::{ListStep, PolicyEvent, ResolvedBy, SimTimeline};
 use crate::world::{SimWorld, StoredPolicy};
+
+/// Time for which a disturbed watch is held back, in milliseconds.
+const HELD_MS: i64 = 3_000;
 
 /// The list or watch of policies.
 #[derive(Default)]
@@ -38,6 +42,8 @@ pub(crate) struct PolicyWatch {
     wire: PolicyWire,
     /// Position from which a broken watch can go on.
     resume_from: Option<usize>,
+    /// Seconds lie between the pages of a list.
+    lists_slowly: bool,
     /// Plans on their way to the loop.
     plans: VecDeque<PolicyPlan>,
     /// Kinds of the plan by which the loop judges.
@@ -58,6 +64,7 @@ impl PolicyWatch {
             follower: PolicyFollower::default(),
             wire: PolicyWire::Down,
             resume_from: None,
+            lists_slowly: false,
             plans: VecDeque::new(),
             kinds_in_force: BTreeSet::new(),
             left: BTreeSet::new(),
@@ -134,7 +141,7 @@ impl PolicyWatch {
     }
 
     fn run_resolving(&mut self, stage: &mut SimStage, wires: &mut KindWires, step: (ResolvedBy, ListStep)) {
-        let (timeline, is_calm) = (&mut stage.world.timeline, stage.world.faults.have_stopped);
+        let (timeline, is_calm) = (&mut stage.world.timeline, stage.world.faults.is_off());
         let mut watches = self.resolving.iter_mut();
         if watches.any(|watches| watches.run_step(timeline, step, is_calm)) {
             self.replan(stage, wires);
@@ -155,7 +162,7 @@ impl PolicyWatch {
 
     fn wake_policy_watch(&mut self, stage: &mut SimStage) {
         let lag = match self.dice.below(10) {
-            0 if !stage.world.faults.have_stopped => self.dice.between(2_000, 15_000),
+            0 if !stage.world.faults.is_off() => self.dice.between(2_000, 15_000),
             _ => self.dice.between(1, 200),
         };
         stage.world.timeline.schedule_policy_event(lag, PolicyEvent::Deliver);
@@ -181,7 +188,7 @@ impl PolicyWatch {
     }
 
     fn deliver_policy_page(&mut self, stage: &mut SimStage, wires: &mut KindWires) {
-        let is_broken = !stage.world.faults.have_stopped && self.dice.chance(6);
+        let is_broken = !stage.world.faults.is_off() && self.dice.chance(6);
         let PolicyWire::Listing(left, position) = &mut self.wire else { return };
         if is_broken {
             return self.break_policy_wire(stage);
@@ -192,8 +199,9 @@ impl PolicyWatch {
                 self.follower.finish_half_list();
                 self.replan(stage, wires);
             }
-            let is_slow = !stage.world.faults.have_stopped && self.dice.chance(10);
-            let after = self.dice.between(0, if is_slow { 5_000 } else { 40 });
+            let is_slow = !stage.world.faults.is_off() && self.dice.chance(10);
+            let drawn = self.dice.between(0, if is_slow { 5_000 } else { 40 });
+            let after = if self.lists_slowly { HELD_MS } else { drawn };
             return stage.world.timeline.schedule_policy_event(after, PolicyEvent::Page);
         }
         let position = *position;
@@ -214,7 +222,12 @@ impl PolicyWatch {
         (*position, self.resume_from) = (to, Some(to));
         let mut is_due = false;
         let changes = stage.world.policy_server.changes[from..to].to_vec();
-        for change in changes {
+        for (at, change) in (from..).zip(changes) {
+            if let Some(disturbance) = stage.world.perturber.pass_point(PointKind::PolicyChange)
+                && self.disturb_change(stage, at, disturbance)
+            {
+                break;
+            }
             let (due, gone) = self.follower.apply_change(change);
             is_due |= due;
             if let Some(policy) = gone {
@@ -224,9 +237,22 @@ impl PolicyWatch {
         if is_due {
             self.replan(stage, wires);
         }
-        if !stage.world.faults.have_stopped && self.dice.chance(8) {
+        if !stage.world.faults.is_off() && self.dice.chance(8) {
             self.break_policy_wire(stage);
         }
+    }
+
+    /// Disturbs the delivery of a change; returns `true` if it is not delivered.
+    fn disturb_change(&mut self, stage: &mut SimStage, at: usize, disturbance: Disturbance) -> bool {
+        stage.world.timeline.log_event(format_args!("DISTURBED: {disturbance:?}"));
+        if disturbance == Disturbance::KilledAfter {
+            return false;
+        }
+        self.wire = PolicyWire::Down;
+        self.resume_from = (disturbance == Disturbance::Held).then_some(at);
+        self.lists_slowly = disturbance == Disturbance::Relisted;
+        stage.world.timeline.schedule_policy_event(HELD_MS, PolicyEvent::List);
+        true
     }
 
     /// The list or watch of policies breaks; half of the time its position is lost too.
@@ -245,7 +271,7 @@ impl PolicyWatch {
     }
 
     fn confirm_departure(&mut self, stage: &mut SimStage, wires: &mut KindWires, asked: &StoredPolicy) {
-        if !stage.world.faults.have_stopped && self.dice.chance(15) {
+        if !stage.world.faults.is_off() && self.dice.chance(15) {
             let again = PolicyEvent::Confirm(Box::new(asked.clone()));
             return stage.world.timeline.schedule_policy_event(5_000, again);
         }

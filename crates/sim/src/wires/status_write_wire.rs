@@ -12,12 +12,17 @@ use watcher::status::ConditionEntry;
 use super::kind_wires::KindWires;
 use super::sim_stage::SimStage;
 use super::write_in_flight::{CommittedWrite, LandedWrite, RereadStart, ServerAnswer, WriteInFlight};
+use crate::actors::write_condition;
+use crate::perturbation::Disturbance;
 use crate::scenario::Sabotage;
 use crate::timeline::SimEvent;
 use crate::world::{FaultConcern, SimObjectRef, SimWorld};
 
 /// Longest time a status write may take before its outcome is unknown, in milliseconds.
 pub(crate) const WRITE_TIMEOUT_MS: i64 = 15_000;
+
+/// Delay of a write that arrives late, in milliseconds.
+const LATE_WRITE_MS: i64 = 6_000;
 
 /// The wire on which the loop's writes travel.
 pub(crate) struct StatusWriteWire {
@@ -110,13 +115,43 @@ pub(crate) fn describe_write(write: &ParentWrite) -> String {
     format!("write {}/{} {said}", write.namespace, write.name)
 }
 
+/// Disturbs a write that is about to arrive; returns it if it arrives now.
+pub(crate) fn disturb_write(
+    world: &mut SimWorld,
+    flight: WriteInFlight,
+    disturbance: Option<Disturbance>,
+) -> Option<WriteInFlight> {
+    let Some(disturbance) = disturbance else { return Some(flight) };
+    world.timeline.log_event(format_args!("DISTURBED: {disturbance:?}"));
+    match disturbance {
+        Disturbance::KilledBefore => return None,
+        Disturbance::Delayed => {
+            world.timeline.schedule_event(LATE_WRITE_MS, SimEvent::Send(Box::new(flight)));
+            return None;
+        }
+        Disturbance::Overtaken => {
+            let (namespace, name) = (flight.write.namespace.clone(), flight.write.name.clone());
+            let place = SimObjectRef { kind: flight.write.kind.index(), namespace, name };
+            write_condition(world, &place, "Overtaken");
+        }
+        _ => {}
+    }
+    Some(flight)
+}
+
 /// Delivers a write to the server, or loses it; returns the server's answer, and the write if it was committed.
 pub(crate) fn deliver_write(
     world: &mut SimWorld,
     write: &ParentWrite,
+    disturbance: Option<Disturbance>,
 ) -> (Option<ServerAnswer>, Option<CommittedWrite>) {
-    let fault =
-        if world.faults.have_stopped { 100 } else { world.faults.of(FaultConcern::Writes).below(100) };
+    let fault = match disturbance {
+        Some(Disturbance::Refused) => 0,
+        Some(Disturbance::Swallowed) => 7,
+        Some(Disturbance::Unanswered) => 10,
+        _ if world.faults.is_off() => 100,
+        _ => world.faults.of(FaultConcern::Writes).below(100),
+    };
     let refused = |status, retry_after| (Some((status, retry_after, Vec::new())), None);
     match fault {
         0..3 => refused(500, Duration::ZERO),

@@ -26,6 +26,8 @@ pub(crate) struct FaultDice {
     /// One stream of each concern; in the order of [`FaultConcern`].
     streams: [Dice; 6],
     layout: StreamLayout,
+    /// Nothing fails by chance in this history.
+    is_calm: bool,
     /// Faults have stopped.
     pub(crate) have_stopped: bool,
 }
@@ -33,14 +35,15 @@ pub(crate) struct FaultDice {
 /// The stream of one concern.
 pub(crate) struct ConcernDice<'a> {
     dice: &'a mut Dice,
-    have_stopped: bool,
+    is_off: bool,
 }
 
 impl FaultDice {
-    pub(crate) fn new(SeedStreams { seed, layout }: SeedStreams) -> FaultDice {
+    /// Creates the dice of a seed; in a calm history they draw delays alone.
+    pub(crate) fn new(SeedStreams { seed, layout }: SeedStreams, is_calm: bool) -> FaultDice {
         use DiceStream as S;
         let streams = [S::Faults, S::FaultTurns, S::FaultLists, S::FaultReads, S::FaultWrites, S::FaultRules];
-        FaultDice { streams: streams.map(|stream| stream.dice(seed)), layout, have_stopped: false }
+        FaultDice { streams: streams.map(|stream| stream.dice(seed)), layout, is_calm, have_stopped: false }
     }
 
     /// Returns the stream of a concern.
@@ -49,14 +52,19 @@ impl FaultDice {
             StreamLayout::Shared => 0,
             StreamLayout::Split => concern as usize,
         };
-        ConcernDice { dice: &mut self.streams[at], have_stopped: self.have_stopped }
+        ConcernDice { is_off: self.is_off(), dice: &mut self.streams[at] }
+    }
+
+    /// Returns `true` if nothing fails by chance now.
+    pub(crate) fn is_off(&self) -> bool {
+        self.is_calm || self.have_stopped
     }
 }
 
 impl ConcernDice<'_> {
     /// Returns `true` if a fault with this probability, in per cent, happens now.
     pub(crate) fn strikes(self, percent: usize) -> bool {
-        !self.have_stopped && self.dice.chance(percent)
+        !self.is_off && self.dice.chance(percent)
     }
 
     /// Returns `true` with a probability of `percent`, in calm times too.

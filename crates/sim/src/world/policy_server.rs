@@ -90,6 +90,24 @@ impl PolicyServer {
         }
     }
 
+    /// Writes a policy, or creates it; without a spec it does not compile. Returns a description.
+    pub(crate) fn put_spec(&mut self, number: usize, spec: Option<PolicyDef>) -> String {
+        if let Some(policy) = self.stored.get(&number).cloned() {
+            return self.edit_policy(policy, spec);
+        }
+        self.create_policy(number, spec);
+        format!("policy-{number} created")
+    }
+
+    /// Deletes a policy; returns a description.
+    pub(crate) fn delete_policy(&mut self, number: usize, now: i64) -> String {
+        if let Some(policy) = self.stored.remove(&number) {
+            self.absent_at.insert(number, now);
+            self.changes.push(PolicyChange::Deleted(policy));
+        }
+        format!("policy-{number} deleted")
+    }
+
     /// Lets an author take the next random action; returns its description.
     pub(crate) fn act(&mut self, now: i64) -> String {
         let number = 1 + self.dice.below(self.first.len());
@@ -100,12 +118,7 @@ impl PolicyServer {
             return format!("policy-{number} created, valid: {is_valid}");
         };
         match self.dice.below(100) {
-            0..14 if self.is_deletable(number) => {
-                self.stored.remove(&number);
-                self.absent_at.insert(number, now);
-                self.changes.push(PolicyChange::Deleted(policy));
-                format!("policy-{number} deleted")
-            }
+            0..14 if self.is_deletable(number) => self.delete_policy(number, now),
             14..28 => self.edit_policy(policy, None),
             28..36 => {
                 let first = self.first_spec(number);

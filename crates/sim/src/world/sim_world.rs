@@ -12,6 +12,7 @@ use super::fault_dice::FaultDice;
 use super::object_model::ModelObject;
 use super::policy_server::PolicyServer;
 use super::sim_object_ref::SimObjectRef;
+use crate::perturbation::{Perturbation, Perturber};
 use crate::scenario::{Scenario, SeedStreams};
 use crate::timeline::SimTimeline;
 
@@ -22,6 +23,7 @@ pub(crate) struct SimWorld {
     pub(crate) faults: FaultDice,
     pub(crate) store: SandboxStore,
     pub(crate) policy_server: PolicyServer,
+    pub(crate) perturber: Perturber,
     /// Number of times that another manager overwrote our conditions on a parent, by UID.
     overwritten: BTreeMap<String, u32>,
 }
@@ -29,10 +31,24 @@ pub(crate) struct SimWorld {
 impl SimWorld {
     /// Creates the world of a seed, without objects.
     pub(crate) fn new(streams: SeedStreams, scenario: Rc<Scenario>) -> SimWorld {
-        let seed = streams.seed;
+        SimWorld::with_faults(streams.seed, FaultDice::new(streams, false), scenario)
+    }
+
+    /// Creates a world in which nothing fails but by perturbations.
+    pub(crate) fn calm(
+        streams: SeedStreams,
+        scenario: Rc<Scenario>,
+        perturbations: &[Perturbation],
+    ) -> SimWorld {
+        let world = SimWorld::with_faults(streams.seed, FaultDice::new(streams, true), scenario);
+        SimWorld { perturber: Perturber::new(perturbations), ..world }
+    }
+
+    fn with_faults(seed: u64, faults: FaultDice, scenario: Rc<Scenario>) -> SimWorld {
         SimWorld {
             timeline: SimTimeline::new(scenario.kind_names()),
-            faults: FaultDice::new(streams),
+            faults,
+            perturber: Perturber::default(),
             store: SandboxStore::new(seed),
             policy_server: PolicyServer::new(seed, &scenario.first_policies),
             overwritten: BTreeMap::new(),

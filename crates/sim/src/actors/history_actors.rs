@@ -1,0 +1,54 @@
+//! The actors of a history: drawn, or of a script.
+
+use super::cluster_actors::{ClusterActors, install_kinds};
+use super::operator::run_operator;
+use super::operator_visit::OperatorVisit;
+use super::scripted_actors::ScriptedActors;
+use crate::world::SimWorld;
+
+/// All actors but Rollcall.
+pub(crate) enum HistoryActors {
+    /// They do what the dice say.
+    Drawn(Box<ClusterActors>),
+    /// They do what a script says.
+    Scripted(ScriptedActors),
+}
+
+impl HistoryActors {
+    pub(crate) fn have_steps_left(&self) -> bool {
+        match self {
+            HistoryActors::Drawn(actors) => actors.have_steps_left(),
+            HistoryActors::Scripted(actors) => actors.have_steps_left(),
+        }
+    }
+
+    /// Installs the kinds, and the first few objects where they are drawn.
+    pub(crate) fn install_cluster(&mut self, world: &mut SimWorld) {
+        install_kinds(world);
+        if let HistoryActors::Drawn(actors) = self {
+            actors.create_first_objects(world);
+        }
+    }
+
+    /// Does the next step of the actors.
+    pub(crate) fn step_actors(&mut self, world: &mut SimWorld) {
+        match self {
+            HistoryActors::Drawn(actors) => actors.step_actors(world),
+            HistoryActors::Scripted(actors) => actors.step_actors(world),
+        }
+    }
+
+    /// An operator handles a parent.
+    pub(crate) fn run_operator(&mut self, world: &mut SimWorld, visit: &OperatorVisit) {
+        if let HistoryActors::Drawn(actors) = self {
+            run_operator(actors, world, visit);
+        }
+    }
+
+    /// Makes every leaf of this owner ready.
+    pub(crate) fn heal_children(&mut self, world: &mut SimWorld, owner: &str) {
+        if let HistoryActors::Drawn(actors) = self {
+            actors.heal_children(world, owner);
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! The histories that are played: drawn from a seed, or of a reference workload.
+
+use std::rc::Rc;
+
+use crate::actors::{ClusterActors, HistoryActors, ScriptedActors};
+use crate::perturbation::Perturbation;
+use crate::scenario::{DiceStream, HistoryKind, Sabotage, Scenario, SeedStreams, StreamLayout, Workload};
+use crate::sim::Sim;
+use crate::world::SimWorld;
+
+/// Seed of the delays in reference workloads.
+const WORKLOAD_SEED: u64 = 1;
+
+/// Creates the simulation of one history of a seed.
+pub(crate) fn history_of_seed(streams: SeedStreams, sabotage: Option<Sabotage>, kind: HistoryKind) -> Sim {
+    let seed = streams.seed;
+    let mut dice = DiceStream::Scenario.dice(seed);
+    let scenario = Rc::new(Scenario::new(seed, &mut dice));
+    let actors = ClusterActors::new(streams.split_from(&dice, DiceStream::Actors), scenario.clone());
+    let world = SimWorld::new(streams, scenario);
+    Sim::new(streams, (sabotage, kind), HistoryActors::Drawn(Box::new(actors)), world)
+}
+
+/// Creates the simulation of a reference workload, which is disturbed at these points.
+pub(crate) fn history_of_workload(
+    workload: Workload,
+    sabotage: Option<Sabotage>,
+    perturbations: &[Perturbation],
+) -> Sim {
+    let streams = SeedStreams { seed: WORKLOAD_SEED, layout: StreamLayout::Split };
+    let scenario = Rc::new(workload.scenario());
+    let actors = ScriptedActors::new(workload, scenario.clone());
+    let kind = if workload.changes_policies() { HistoryKind::ChangingPolicies } else { HistoryKind::Still };
+    let world = SimWorld::calm(streams, scenario, perturbations);
+    Sim::new(streams, (sabotage, kind), HistoryActors::Scripted(actors), world)
+}

@@ -1,0 +1,145 @@
+//! Reference workloads: small histories in which nothing is drawn, so that each of their points can be disturbed.
+
+use std::time::Duration;
+
+use aggregator::{Acceptance, PolicyId};
+use readiness::StuckLimits;
+use timer::DebounceConfig;
+
+use super::group_def::GroupDef;
+use super::kind_def::{CUSTOM_GROUP, KindDef, OperatorStyle, small_number};
+use super::policy_def::PolicyDef;
+use super::{SIM_NAMESPACES, Scenario};
+
+/// Index of a kind in every workload.
+pub(crate) const DEPLOYMENT: usize = 0;
+pub(crate) const STATEFUL_SET: usize = 1;
+pub(crate) const JOB: usize = 2;
+pub(crate) const WIDGET: usize = 3;
+pub(crate) const DATABASE: usize = 4;
+pub(crate) const PLATFORM: usize = 5;
+pub(crate) const FLEET: usize = 6;
+
+/// A reference workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Workload {
+    /// A parent, its children, a new generation, a failure and its end.
+    Rollout,
+    /// The same of an operator that leaves the mark of Kopf.
+    KopfRollout,
+    /// The same of an operator that says nothing.
+    SilentRollout,
+    /// Four levels, a failure at the bottom, and a branch that is deleted and created again.
+    Cascade,
+    /// Parent and children are deleted and created again under their names.
+    Recreation,
+    /// A Job completes, is deleted, and runs again.
+    FinishedJob,
+    /// A child moves from one parent to another, and is orphaned.
+    MovedChild,
+    /// Children that labels select.
+    SelectedChildren,
+    /// An atomic list of conditions, to which others write.
+    SharedConditions,
+    /// A child that hangs in deletion, and a parent too.
+    HeldDeletion,
+    /// The process ends at rest and in the middle of a rollout.
+    NewLeaders,
+    /// A policy is edited, refused, mended, deleted and created again, beside another one.
+    PolicyEdits,
+}
+
+impl Workload {
+    /// All workloads.
+    pub const ALL: [Workload; 12] = [
+        Workload::Rollout,
+        Workload::KopfRollout,
+        Workload::SilentRollout,
+        Workload::Cascade,
+        Workload::Recreation,
+        Workload::FinishedJob,
+        Workload::MovedChild,
+        Workload::SelectedChildren,
+        Workload::SharedConditions,
+        Workload::HeldDeletion,
+        Workload::NewLeaders,
+        Workload::PolicyEdits,
+    ];
+
+    /// Returns `true` if policies change in it.
+    pub(crate) fn changes_policies(self) -> bool {
+        self == Workload::PolicyEdits
+    }
+
+    /// Returns its kinds and policies.
+    pub(crate) fn scenario(self) -> Scenario {
+        let mut kinds = vec![
+            KindDef::new("apps", "Deployment", "deployments", true),
+            KindDef::new("apps", "StatefulSet", "statefulsets", true),
+            KindDef::new("batch", "Job", "jobs", true),
+            KindDef::new(CUSTOM_GROUP, "Widget", "widgets", true),
+            KindDef::new(CUSTOM_GROUP, "Database", "databases", true),
+        ];
+        if self == Workload::Cascade {
+            kinds.push(KindDef::new(CUSTOM_GROUP, "Platform", "platforms", true));
+            kinds.push(KindDef::new(CUSTOM_GROUP, "Fleet", "fleets", true));
+        }
+        for kind in &mut kinds[DATABASE..] {
+            kind.style = match self {
+                Workload::KopfRollout => OperatorStyle::Kopf,
+                Workload::SilentRollout => OperatorStyle::Silent,
+                _ => OperatorStyle::Status,
+            };
+            kind.atomic = self == Workload::SharedConditions;
+        }
+        let mut first_policies = vec![policy_of(1, DATABASE, self.database_groups())];
+        if self == Workload::Cascade {
+            first_policies.push(policy_of(
+                2,
+                PLATFORM,
+                vec![at_least_one(DATABASE), at_least_one(DEPLOYMENT)],
+            ));
+            first_policies.push(policy_of(3, FLEET, vec![at_least_one(PLATFORM)]));
+        }
+        if self.changes_policies() {
+            let beside = policy_of(2, DATABASE, vec![at_least_one(STATEFUL_SET)]);
+            first_policies.push(PolicyDef { condition: "StorageReady", ..beside });
+        }
+        Scenario { kinds, first_policies }
+    }
+
+    fn database_groups(self) -> Vec<GroupDef> {
+        match self {
+            Workload::FinishedJob => vec![at_least_one(JOB), at_least_one(DEPLOYMENT)],
+            Workload::SelectedChildren => vec![GroupDef { by_label: true, ..at_least_one(WIDGET) }],
+            Workload::MovedChild => vec![at_least_one(DEPLOYMENT)],
+            _ => vec![at_least_one(DEPLOYMENT), GroupDef::of_kind(STATEFUL_SET)],
+        }
+    }
+}
+
+fn at_least_one(kind: usize) -> GroupDef {
+    GroupDef { min: 1, ..GroupDef::of_kind(kind) }
+}
+
+fn policy_of(number: usize, parent: usize, groups: Vec<GroupDef>) -> PolicyDef {
+    PolicyDef {
+        id: PolicyId(small_number(number)),
+        number,
+        parent,
+        condition: "Ready",
+        fallback: None,
+        groups,
+        child_namespaces: &SIM_NAMESPACES,
+        debounce: DebounceConfig { quiet: Duration::from_millis(100), cap: Duration::from_secs(1) },
+        settle: Duration::from_secs(1),
+        hold: Duration::ZERO,
+        limits: StuckLimits {
+            pending: Duration::from_secs(30),
+            terminating: Duration::from_secs(20),
+            progress: Duration::from_hours(24),
+        },
+        deadline: None,
+        acceptance: Acceptance::Accepted,
+    }
+}

@@ -1,4 +1,5 @@
-//! Results of the other tools' own code for an object: Argo CD's health, and kstatus, which Helm and Flux use.
+//! Results of the other tools' own code for an object: Argo CD's health, kstatus, which Helm and Flux use, and Flux's evaluator
+//! of `healthCheckExprs`.
 
 use std::io::{Read as _, Write as _};
 use std::path::Path;
@@ -26,6 +27,14 @@ pub fn kstatus(objects: &[Value]) -> Result<Vec<(String, String)>> {
         .into_iter()
         .map(|answer| (text(&answer, "status").unwrap_or_default(), said(&answer)))
         .collect())
+}
+
+/// Returns Flux's status of each object by one entry of `healthCheckExprs`; `None` where it cannot be evaluated, which Flux
+/// takes for no answer.
+pub fn flux(check: &Value, objects: &[Value]) -> Result<Vec<Option<String>>> {
+    let mut command = Command::new(places::program("flux-health")?);
+    command.args(["current", "failed"].map(|field| check[field].as_str().unwrap_or_default()));
+    Ok(ask(command, objects)?.into_iter().map(|answer| text(&answer, "status")).collect())
 }
 
 fn text(answer: &Value, field: &str) -> Option<String> {

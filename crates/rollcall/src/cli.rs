@@ -11,7 +11,7 @@ use crate::commands::{self, ReleaseArgs};
 use crate::complete::{self, CompletionArgs};
 use crate::demo::DemoArgs;
 use crate::eval::{self, EvalArgs};
-use crate::generate::{self, CrdDefaultsArgs, HealthLuaArgs};
+use crate::generate::{self, CrdDefaultsArgs, HealthLuaArgs, ReadersArgs};
 use crate::live::{DoctorArgs, ExplainArgs, HistoryArgs, PlanArgs, TreeArgs, WaitArgs};
 use crate::rbac::{self, RbacArgs};
 
@@ -84,6 +84,8 @@ enum CliCommand {
     History(HistoryArgs),
     /// Print the Argo CD health script that reads Rollcall's conditions on the parents of policies.
     HealthLua(HealthLuaArgs),
+    /// Print what other tools need to read Rollcall's answer: Flux, kro, kubectl, Helm, Pulumi, kube-state-metrics, Argo Rollouts.
+    Readers(ReadersArgs),
     /// Print the defaults that the CRDs of parents need so that a new object does not look ready at its first read.
     CrdDefaults(CrdDefaultsArgs),
     /// Print a completion script for a shell.
@@ -124,6 +126,7 @@ impl CommandLine {
             CliCommand::History(args) => commands::show_history(&self.cluster, &args),
             CliCommand::Wait(args) => commands::wait_for_ready(&self.cluster, &args),
             CliCommand::HealthLua(args) => generate::health_lua(&args),
+            CliCommand::Readers(args) => generate::readers(&args),
             CliCommand::CrdDefaults(args) => generate::crd_defaults(&args),
             CliCommand::Completion(args) => complete::print_completion_script(&args, build_command()),
             CliCommand::Complete(words) => complete::print_candidates(&words, build_command()),

@@ -20,6 +20,7 @@ mod doctor_rights;
 mod events;
 mod explain;
 mod extremes;
+mod flux_reader;
 mod front;
 mod generation;
 mod grafana;

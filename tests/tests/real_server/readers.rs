@@ -1,4 +1,4 @@
-//! Who reads a parent's status: Argo CD's own health code, kstatus, kubectl. None of them is ready before it is.
+//! Who reads a parent's status: the own code of Argo CD and Flux, kstatus, kubectl. None of them is ready before it is.
 
 use std::fs;
 use std::path::PathBuf;
@@ -29,7 +29,15 @@ fn config_map(tenant: &TestTenant, policies: &[Value], options: &[&str]) -> Resu
     Ok(file)
 }
 
-/// Fails if Argo CD or kstatus took the parent for ready in a recorded state that does not say so itself, for its own
+/// Flux's check of the parents of these policies, as `rollcall readers` prints it.
+pub(super) fn flux_check(tenant: &TestTenant, policies: &[Value]) -> Result<Value> {
+    let policies = tenant.policies_file(policies)?;
+    let printed = rollcall(&["readers", "--for", "flux", "-f", &policies.to_string_lossy()])?;
+    let printed: Value = serde_saphyr::from_str(&printed)?;
+    Ok(printed["healthCheckExprs"][0].clone())
+}
+
+/// Fails if Argo CD, Flux or kstatus took the parent for ready in a recorded state that does not say so itself, for its own
 /// generation.
 pub(crate) fn no_reader_is_early(
     tenant: &TestTenant,
@@ -43,7 +51,8 @@ pub(crate) fn no_reader_is_early(
     ensure!(states.len() >= 3, "only {} states were recorded", states.len());
     let rules = config_map(tenant, std::slice::from_ref(policy), &[])?;
     let (argocd, kstatus) = (peers::argocd(Some(&rules), &states)?, peers::kstatus(&states)?);
-    for ((state, (health, said)), (status, why)) in states.iter().zip(argocd).zip(kstatus) {
+    let flux = peers::flux(&flux_check(tenant, std::slice::from_ref(policy))?, &states)?;
+    for (((state, (health, said)), (status, why)), flux) in states.iter().zip(argocd).zip(kstatus).zip(flux) {
         let ready = condition(state, "Ready").cloned().unwrap_or_default();
         let true_now =
             ready["status"] == "True" && ready["observedGeneration"] == state["metadata"]["generation"];
@@ -51,6 +60,9 @@ pub(crate) fn no_reader_is_early(
         let health = health.unwrap_or_default();
         ensure!((health == "Healthy") == true_now, "Argo CD: {health} ({said}) of {}", state["status"]);
         ensure!((health == "Degraded") == stalled, "Argo CD: {health} ({said}) of {}", state["status"]);
+        let flux = flux.unwrap_or_default();
+        ensure!((flux == "Current") == true_now, "Flux: {flux} of {}", state["status"]);
+        ensure!((flux == "Failed") == stalled, "Flux: {flux} of {}", state["status"]);
         ensure!((status == "Current") == true_now, "kstatus: {status} ({why}) of {}", state["status"]);
         ensure!((status == "Failed") == stalled, "kstatus: {status} ({why}) of {}", state["status"]);
     }
@@ -81,18 +93,18 @@ const REASONS: [(&str, &str); 20] = [
 ];
 
 /// An object that says this, and what Argo CD is to make of it.
-struct ReaderCase {
-    object: Value,
+pub(super) struct ReaderCase {
+    pub(super) object: Value,
     health: &'static str,
 }
 
 /// Reasons that Argo CD is told are Degraded, where the condition is not Ready itself.
-const DEGRADED: [&str; 5] =
+pub(super) const DEGRADED: [&str; 5] =
     ["ChildrenFailed", "ChildrenStuck", "DeadlineExceeded", "OperatorFailed", "OperatorSilent"];
 
 /// Every state that a parent of generation 2 can be in: each reason, about the present generation, an older one or none,
 /// with and without Stalled, being deleted or not; and statuses that nobody should write.
-fn states(group: &str, of: &str) -> Vec<ReaderCase> {
+pub(super) fn states(group: &str, of: &str) -> Vec<ReaderCase> {
     let object = |status: Value, deleted: bool| {
         let mut object = json!({
             "apiVersion": format!("{group}/v1"), "kind": "Database",

@@ -64,7 +64,7 @@ async fn what_the_readme_of_deploy_says_to_type_works() -> Result<()> {
 fn what_can_be_asked_is_answered(tenant: &TestTenant) -> Result<()> {
     let sentences = InlineCommands::of("deploy/README.md")?;
     let name = tenant.policy_name("db");
-    let asked: [Asked; 17] = [
+    let asked: [Asked; 18] = [
         ("rollcall crd", &[], "name: readinesspolicies.rollcall.dev"),
         ("rollcall health-lua -f examples/database.yaml", &[("-f ", "-f deploy/")], "example.com_Database"),
         ("rollcall rbac -f POLICY…", &[("POLICY…", "policy.yaml")], "databases/status"),
@@ -76,6 +76,7 @@ fn what_can_be_asked_is_answered(tenant: &TestTenant) -> Result<()> {
         // With what the page has said to apply so far, nothing lacks.
         ("rollcall rbac --check", &[], ""),
         ("rollcall rbac --namespaces a,b -f FILE", &[("FILE", "policy.yaml")], "namespace: b"),
+        ("rollcall readers -f policy.yaml", &[], "healthCheckExprs"),
         // It is applied as it is.
         ("rollcall plan -f policy.yaml", &[], "0 conditions turn"),
         ("rollcall tree -o json", &[("tree", "tree database/orders")], "\"sinceFrom\""),

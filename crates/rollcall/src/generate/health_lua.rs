@@ -7,11 +7,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
-use policy::{CompiledPolicy, is_status_owned_by_others};
 
+use super::condition_answer::{ConditionAnswer, TERMINAL_REASONS, answers_by_kind};
 use crate::commands;
-use crate::eval;
-use crate::limits::STUCK_AFTER;
 use crate::text::print_error_line;
 
 /// The script without its first lines, which declare the conditions to read.
@@ -51,15 +49,6 @@ enum HealthLuaFormat {
     Operator,
 }
 
-/// A condition that Rollcall may write on a kind of parent.
-#[derive(Debug, PartialEq, Eq)]
-struct ConditionAnswer {
-    condition: String,
-    fallback: Option<String>,
-    /// The policy applies to every parent of the kind: without its condition the health is unknown.
-    always: bool,
-}
-
 pub(crate) fn print_health_lua(args: &HealthLuaArgs) -> anyhow::Result<ExitCode> {
     if args.files.is_empty() {
         let only_script = args.format.is_none_or(|format| format == HealthLuaFormat::Script);
@@ -80,7 +69,8 @@ pub(crate) fn print_health_lua(args: &HealthLuaArgs) -> anyhow::Result<ExitCode>
     let scripts: BTreeMap<_, _> = kinds
         .into_iter()
         .map(|((group, kind), answers)| {
-            let text = render_script(&format!("{kind}.{group}"), &answers, args.degraded_on_failed);
+            let text =
+                render_script(&format!("{kind}.{group}"), &answers.conditions, args.degraded_on_failed);
             ((group, kind), text)
         })
         .collect();
@@ -101,39 +91,6 @@ pub(crate) fn print_health_lua(args: &HealthLuaArgs) -> anyhow::Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the kinds on which these policies write, with their conditions. Reports policies that write nothing.
-fn answers_by_kind(files: &[PathBuf]) -> anyhow::Result<BTreeMap<(String, String), Vec<ConditionAnswer>>> {
-    let mut kinds: BTreeMap<_, Vec<ConditionAnswer>> = BTreeMap::new();
-    for (name, policy) in eval::read_policies(files, STUCK_AFTER)? {
-        let (group, kind) = (&policy.parent.group, &policy.parent.kind);
-        if policy.shadow {
-            let why = if is_status_owned_by_others(group) {
-                "Rollcall never writes to such parents"
-            } else {
-                "it is in `mode: shadow`"
-            };
-            print_error_line(&format!("policy {name}: no script, because {why}"));
-            continue;
-        }
-        let plain =
-            |text: &str, also: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || also.contains(c));
-        ensure!(plain(group, ".-") && plain(kind, ""), "policy {name}: {kind}.{group} is not a kind");
-        add_answer(kinds.entry((group.clone(), kind.clone())).or_default(), &policy);
-    }
-    Ok(kinds)
-}
-
-fn add_answer(answers: &mut Vec<ConditionAnswer>, policy: &CompiledPolicy) {
-    let always = policy.selector.requirements.is_empty() && policy.namespace_selector.is_none();
-    let (condition, fallback) = (&policy.condition, &policy.fallback);
-    if let Some(same) = answers.iter_mut().find(|a| a.condition == *condition && a.fallback == *fallback) {
-        same.always |= always;
-        return;
-    }
-    let (condition, fallback) = (condition.clone(), fallback.clone());
-    answers.push(ConditionAnswer { condition, fallback, always });
-}
-
 fn render_script(what: &str, answers: &[ConditionAnswer], degraded_on_failed: bool) -> String {
     let mut text = format!(
         "-- Argo CD's health of {what}, by what Rollcall writes on it. Made by `rollcall health-lua`.\nlocal answers = {{\n"
@@ -142,12 +99,13 @@ fn render_script(what: &str, answers: &[ConditionAnswer], degraded_on_failed: bo
         let fallback = fallback.as_ref().map_or(String::new(), |f| format!(", fallback = {}", quote_lua(f)));
         let _ = writeln!(text, "  {{ type = {}{fallback}, always = {always} }},", quote_lua(condition));
     }
+    let terminal = TERMINAL_REASONS.map(|reason| format!("{reason} = true")).join(", ");
     let failing = if degraded_on_failed { "ChildrenFailed = true" } else { "" };
     let _ = write!(
         text,
         "}}\n-- Reasons that degrade whatever else is said.\nlocal failing = {{ {failing} }}\n\
          -- Beside Ready stands Stalled where it is for good; beside other types the reason has to tell.\n\
-         local terminal = {{ ChildrenFailed = true, ChildrenStuck = true, DeadlineExceeded = true, DeletionStuck = true, OperatorFailed = true, OperatorSilent = true }}\n\n\
+         local terminal = {{ {terminal} }}\n\n\
          {SCRIPT_BODY}"
     );
     text

@@ -57,10 +57,12 @@ pub(crate) struct PlanArgs {
 }
 
 pub(crate) async fn plan_policies(cluster: &ClusterArgs, args: &PlanArgs) -> anyhow::Result<ExitCode> {
+    // A file that cannot be read is said without a cluster.
+    let files = args.files.iter().map(|file| read_file(file)).collect::<anyhow::Result<Vec<_>>>()?;
     let (client, _) = connect_cluster(cluster).await?;
     let now = current_time();
     let before = controller::release::list_policies(&client).await.context("failed to list policies")?;
-    let after = apply_files(&before, args, now)?;
+    let after = apply_policies(&before, files.into_iter().flatten(), args, now)?;
     let libraries = ClusterLibraries::read(&client, before.iter().chain(&after)).await;
     let now_decided = DecidedPolicies::new(&before, PolicyBook::default(), &libraries);
     // As the service, which knows what it accepted last.
@@ -100,8 +102,13 @@ fn names(changes: &[PlannedPolicyChange], policy: &str) -> bool {
     changes.iter().any(|change| change.name == policy)
 }
 
-/// The policies of the cluster as they would be found once the files are applied, and others deleted.
-fn apply_files(before: &[FoundPolicy], args: &PlanArgs, now: Time) -> anyhow::Result<Vec<FoundPolicy>> {
+/// The policies of the cluster as they would be found once these are applied, and others deleted.
+fn apply_policies(
+    before: &[FoundPolicy],
+    applied: impl Iterator<Item = FoundPolicy>,
+    args: &PlanArgs,
+    now: Time,
+) -> anyhow::Result<Vec<FoundPolicy>> {
     let mut after = before.to_vec();
     for name in &args.delete {
         if !before.iter().any(|policy| policy.name == *name) {
@@ -109,26 +116,24 @@ fn apply_files(before: &[FoundPolicy], args: &PlanArgs, now: Time) -> anyhow::Re
         }
         after.retain(|policy| policy.name != *name);
     }
-    for file in &args.files {
-        for new in read_file(file)? {
-            match after.iter_mut().find(|policy| policy.name == new.name) {
-                Some(held) if held.spec == new.spec => {}
-                Some(held) => {
-                    *held = FoundPolicy {
-                        spec: new.spec,
-                        text: new.text,
-                        generation: held.generation + 1,
-                        ..held.clone()
-                    }
+    for new in applied {
+        match after.iter_mut().find(|policy| policy.name == new.name) {
+            Some(held) if held.spec == new.spec => {}
+            Some(held) => {
+                *held = FoundPolicy {
+                    spec: new.spec,
+                    text: new.text,
+                    generation: held.generation + 1,
+                    ..held.clone()
                 }
-                // Of two that claim the same the one that is created first goes before.
-                None => after.push(FoundPolicy {
-                    uid: format!("new:{}", new.name),
-                    generation: 1,
-                    created: Some(now),
-                    ..new
-                }),
             }
+            // Of two that claim the same the one that is created first goes before.
+            None => after.push(FoundPolicy {
+                uid: format!("new:{}", new.name),
+                generation: 1,
+                created: Some(now),
+                ..new
+            }),
         }
     }
     Ok(after)

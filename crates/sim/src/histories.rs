@@ -4,7 +4,9 @@ use std::rc::Rc;
 
 use crate::actors::{ClusterActors, HistoryActors, ScriptedActors};
 use crate::perturbation::Perturbation;
-use crate::scenario::{DiceStream, HistoryKind, Sabotage, Scenario, SeedStreams, StreamLayout, Workload};
+use crate::scenario::{
+    DiceStream, HistoryKind, ReferenceWorkload, Sabotage, Scenario, SeedStreams, StreamLayout,
+};
 use crate::sim::Sim;
 use crate::world::SimWorld;
 
@@ -23,7 +25,7 @@ pub(crate) fn history_of_seed(streams: SeedStreams, sabotage: Option<Sabotage>, 
 
 /// Creates the simulation of a reference workload, which is disturbed at these points.
 pub(crate) fn history_of_workload(
-    workload: Workload,
+    workload: ReferenceWorkload,
     sabotage: Option<Sabotage>,
     perturbations: &[Perturbation],
 ) -> Sim {

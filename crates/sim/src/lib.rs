@@ -48,7 +48,7 @@ mod world;
 pub use memory::MemoryCounts;
 pub use perturbation::{Disturbance, Perturbation, PointKind};
 use scenario::{HistoryKind, SeedStreams};
-pub use scenario::{Sabotage, SabotagedPart, StreamLayout, Workload};
+pub use scenario::{ReferenceWorkload, Sabotage, SabotagedPart, StreamLayout};
 pub use timeline::{InvariantFailure, SimulationCounts};
 
 /// Result of a seed.
@@ -106,7 +106,7 @@ pub struct WorkloadRun {
 
 /// Plays a reference workload to its end, or to the first violated invariant; disturbed at these points.
 pub fn play_workload(
-    workload: Workload,
+    workload: ReferenceWorkload,
     perturbations: &[Perturbation],
     sabotage: Option<Sabotage>,
 ) -> WorkloadRun {

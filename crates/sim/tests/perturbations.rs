@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use sim::{Perturbation, Sabotage, SabotagedPart, Workload, WorkloadRun, play_workload};
+use sim::{Perturbation, ReferenceWorkload, Sabotage, SabotagedPart, WorkloadRun, play_workload};
 
 /// Number of pairs of disturbances that are played by default, and of all of `tests/run --full`.
 const PAIRS: (usize, usize) = (1_000, 40_000);
@@ -20,7 +20,7 @@ const PAIRS: (usize, usize) = (1_000, 40_000);
 /// A workload, and where it is disturbed.
 #[derive(Clone)]
 struct DisturbedWorkload {
-    workload: Workload,
+    workload: ReferenceWorkload,
     plans: Vec<Perturbation>,
 }
 
@@ -34,7 +34,8 @@ impl fmt::Display for DisturbedWorkload {
 impl DisturbedWorkload {
     fn parse(text: &str) -> DisturbedWorkload {
         let (name, plans) = text.split_once('/').unwrap_or((text, ""));
-        let workload = Workload::ALL.into_iter().find(|workload| format!("{workload:?}") == name).unwrap();
+        let workload =
+            ReferenceWorkload::ALL.into_iter().find(|workload| format!("{workload:?}") == name).unwrap();
         let plans = plans.split('+').filter(|plan| !plan.is_empty());
         DisturbedWorkload { workload, plans: plans.map(|plan| plan.parse().unwrap()).collect() }
     }
@@ -46,7 +47,7 @@ impl DisturbedWorkload {
 
 /// A workload undisturbed, and every single disturbance of it.
 struct ReferenceHistory {
-    workload: Workload,
+    workload: ReferenceWorkload,
     undisturbed: WorkloadRun,
 }
 
@@ -54,7 +55,7 @@ impl ReferenceHistory {
     fn all(sabotage: Option<Sabotage>) -> Vec<ReferenceHistory> {
         let play =
             |workload| ReferenceHistory { workload, undisturbed: play_workload(workload, &[], sabotage) };
-        Workload::ALL.map(play).into()
+        ReferenceWorkload::ALL.map(play).into()
     }
 
     fn perturbations(&self) -> Vec<Perturbation> {
@@ -158,7 +159,7 @@ fn caught(sabotage: Sabotage, invariant: &str) -> Option<String> {
     let mut histories = ReferenceHistory::all(Some(sabotage));
     // What alters policies needs a history in which they change.
     let is_of_policies = sabotage.part() == SabotagedPart::Policies;
-    histories.retain(|history| !is_of_policies || history.workload == Workload::PolicyEdits);
+    histories.retain(|history| !is_of_policies || history.workload == ReferenceWorkload::PolicyEdits);
     if let Some(history) = histories.iter().find(|history| violates(&history.undisturbed)) {
         return Some(format!("{:?} undisturbed", history.workload));
     }

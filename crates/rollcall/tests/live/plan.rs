@@ -64,7 +64,7 @@ fn shop_policy(spec: &Value) -> Value {
 
 async fn plan(cluster: &LiveCluster, args: &[&str]) -> (Option<i32>, Value, String) {
     let mut command = cluster.bare();
-    command.args(["plan", "-o", "json", "--limit", "5000"]).args(args);
+    command.args(["plan", "-o", "json"]).args(args);
     let (code, out, err) = done(command).await;
     (code, serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}{err}")), err)
 }

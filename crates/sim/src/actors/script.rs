@@ -2,7 +2,7 @@
 
 use ScriptedStep as S;
 
-use crate::scenario::Workload;
+use crate::scenario::ReferenceWorkload;
 use crate::scenario::{DATABASE, DEPLOYMENT, FLEET, JOB, PLATFORM, STATEFUL_SET, WIDGET};
 
 /// Kind and name of an object in the namespace of all scripts.
@@ -199,24 +199,27 @@ const POLICY_EDITS: &[(i64, ScriptedStep)] = &[
 ];
 
 /// Returns the steps of a workload, each with the milliseconds since the one before.
-pub(crate) fn steps_of(workload: Workload) -> Vec<(i64, ScriptedStep)> {
+pub(crate) fn steps_of(workload: ReferenceWorkload) -> Vec<(i64, ScriptedStep)> {
     let mut steps = match workload {
-        Workload::FinishedJob | Workload::SelectedChildren | Workload::MovedChild | Workload::Cascade => {
-            Vec::new()
-        }
+        ReferenceWorkload::FinishedJob
+        | ReferenceWorkload::SelectedChildren
+        | ReferenceWorkload::MovedChild
+        | ReferenceWorkload::Cascade => Vec::new(),
         _ => FIRST_ROLLOUT.to_vec(),
     };
     let more = match workload {
-        Workload::Rollout | Workload::KopfRollout | Workload::SilentRollout => NEXT_ROLLOUT,
-        Workload::Cascade => CASCADE,
-        Workload::Recreation => RECREATION,
-        Workload::FinishedJob => FINISHED_JOB,
-        Workload::MovedChild => MOVED_CHILD,
-        Workload::SelectedChildren => SELECTED_CHILDREN,
-        Workload::SharedConditions => SHARED_CONDITIONS,
-        Workload::HeldDeletion => HELD_DELETION,
-        Workload::NewLeaders => NEW_LEADERS,
-        Workload::PolicyEdits => POLICY_EDITS,
+        ReferenceWorkload::Rollout | ReferenceWorkload::KopfRollout | ReferenceWorkload::SilentRollout => {
+            NEXT_ROLLOUT
+        }
+        ReferenceWorkload::Cascade => CASCADE,
+        ReferenceWorkload::Recreation => RECREATION,
+        ReferenceWorkload::FinishedJob => FINISHED_JOB,
+        ReferenceWorkload::MovedChild => MOVED_CHILD,
+        ReferenceWorkload::SelectedChildren => SELECTED_CHILDREN,
+        ReferenceWorkload::SharedConditions => SHARED_CONDITIONS,
+        ReferenceWorkload::HeldDeletion => HELD_DELETION,
+        ReferenceWorkload::NewLeaders => NEW_LEADERS,
+        ReferenceWorkload::PolicyEdits => POLICY_EDITS,
     };
     steps.extend_from_slice(more);
     // Longer than anything that one disturbance begins.

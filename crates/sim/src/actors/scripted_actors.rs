@@ -8,7 +8,7 @@ use serde_json::json;
 use super::manifests;
 use super::operator::leave_plain_mark;
 use super::script::{ScriptedObject, ScriptedStep, steps_of};
-use crate::scenario::{CUSTOM_GROUP, ChildRuleDef, SIM_NAMESPACES, Scenario, Workload};
+use crate::scenario::{CUSTOM_GROUP, ChildRuleDef, ReferenceWorkload, SIM_NAMESPACES, Scenario};
 use crate::timeline::{PolicyEvent, SimEvent};
 use crate::world::{SimObjectRef, SimWorld, conditions_of};
 
@@ -28,7 +28,7 @@ fn place_of((kind, name): ScriptedObject) -> SimObjectRef {
 }
 
 impl ScriptedActors {
-    pub(crate) fn new(workload: Workload, scenario: Rc<Scenario>) -> ScriptedActors {
+    pub(crate) fn new(workload: ReferenceWorkload, scenario: Rc<Scenario>) -> ScriptedActors {
         ScriptedActors { steps: steps_of(workload).into(), scenario }
     }
 

@@ -8,8 +8,8 @@ mod group_def;
 mod history_kind;
 mod kind_def;
 mod policy_def;
+mod reference_workload;
 mod sabotage;
-mod workload;
 
 use std::time::Duration;
 
@@ -30,9 +30,9 @@ pub(crate) use group_def::GroupDef;
 pub(crate) use history_kind::HistoryKind;
 pub(crate) use kind_def::{CUSTOM_GROUP, KindDef, OperatorStyle, kind_id, small_number};
 pub(crate) use policy_def::{PolicyDef, expected_child_name};
+pub use reference_workload::ReferenceWorkload;
+pub(crate) use reference_workload::{DATABASE, DEPLOYMENT, FLEET, JOB, PLATFORM, STATEFUL_SET, WIDGET};
 pub use sabotage::{Sabotage, SabotagedPart};
-pub use workload::Workload;
-pub(crate) use workload::{DATABASE, DEPLOYMENT, FLEET, JOB, PLATFORM, STATEFUL_SET, WIDGET};
 
 /// Label that selects children without an owner.
 pub(crate) const PARENT_LABEL: &str = "part-of";

@@ -45,9 +45,9 @@ pub(crate) struct PlanArgs {
     /// Policies of the cluster to delete.
     #[arg(long, value_name = "POLICY")]
     delete: Vec<String>,
-    /// Maximum number of parents to show; all are counted.
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    limit: usize,
+    /// Maximum number of parents to show; all are counted [default: 100 as text, all as JSON].
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
     /// Service account whose rights are checked, as NAMESPACE/NAME.
     #[arg(long, value_name = "NAMESPACE/NAME", default_value = "rollcall-system/rollcall", value_parser = parse_service_account)]
     service_account: ServiceAccountName,

@@ -20,6 +20,9 @@ pub(super) enum PlanFormat {
     Json,
 }
 
+/// Number of parents that are shown as text.
+const SHOWN_PARENTS: usize = 100;
+
 /// Everything that a plan found.
 pub(super) struct PlanReport {
     pub(super) policies: Vec<PlannedPolicyChange>,
@@ -41,16 +44,16 @@ impl PlanReport {
         u8::from(moved || refused || !self.lacking.is_empty())
     }
 
-    pub(super) fn render(&self, output: PlanFormat, limit: usize) -> anyhow::Result<String> {
+    pub(super) fn render(&self, output: PlanFormat, limit: Option<usize>) -> anyhow::Result<String> {
         match output {
             PlanFormat::Json => Ok(json_text(&json!({
                 "policies": self.policies,
-                "parents": self.parents.changes.iter().take(limit).collect::<Vec<_>>(),
+                "parents": self.parents.changes.iter().take(limit.unwrap_or(usize::MAX)).collect::<Vec<_>>(),
                 "counts": self.counts(),
                 "lackingRights": self.lacking,
                 "notRead": self.unread,
             }))?),
-            PlanFormat::Text => Ok(self.render_text(limit)),
+            PlanFormat::Text => Ok(self.render_text(limit.unwrap_or(SHOWN_PARENTS))),
         }
     }
 

@@ -22,7 +22,7 @@ pub(crate) const FLEET: usize = 6;
 
 /// A reference workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Workload {
+pub enum ReferenceWorkload {
     /// A parent, its children, a new generation, a failure and its end.
     Rollout,
     /// The same of an operator that leaves the mark of Kopf.
@@ -49,26 +49,26 @@ pub enum Workload {
     PolicyEdits,
 }
 
-impl Workload {
+impl ReferenceWorkload {
     /// All workloads.
-    pub const ALL: [Workload; 12] = [
-        Workload::Rollout,
-        Workload::KopfRollout,
-        Workload::SilentRollout,
-        Workload::Cascade,
-        Workload::Recreation,
-        Workload::FinishedJob,
-        Workload::MovedChild,
-        Workload::SelectedChildren,
-        Workload::SharedConditions,
-        Workload::HeldDeletion,
-        Workload::NewLeaders,
-        Workload::PolicyEdits,
+    pub const ALL: [ReferenceWorkload; 12] = [
+        ReferenceWorkload::Rollout,
+        ReferenceWorkload::KopfRollout,
+        ReferenceWorkload::SilentRollout,
+        ReferenceWorkload::Cascade,
+        ReferenceWorkload::Recreation,
+        ReferenceWorkload::FinishedJob,
+        ReferenceWorkload::MovedChild,
+        ReferenceWorkload::SelectedChildren,
+        ReferenceWorkload::SharedConditions,
+        ReferenceWorkload::HeldDeletion,
+        ReferenceWorkload::NewLeaders,
+        ReferenceWorkload::PolicyEdits,
     ];
 
     /// Returns `true` if policies change in it.
     pub(crate) fn changes_policies(self) -> bool {
-        self == Workload::PolicyEdits
+        self == ReferenceWorkload::PolicyEdits
     }
 
     /// Returns its kinds and policies.
@@ -80,20 +80,20 @@ impl Workload {
             KindDef::new(CUSTOM_GROUP, "Widget", "widgets", true),
             KindDef::new(CUSTOM_GROUP, "Database", "databases", true),
         ];
-        if self == Workload::Cascade {
+        if self == ReferenceWorkload::Cascade {
             kinds.push(KindDef::new(CUSTOM_GROUP, "Platform", "platforms", true));
             kinds.push(KindDef::new(CUSTOM_GROUP, "Fleet", "fleets", true));
         }
         for kind in &mut kinds[DATABASE..] {
             kind.style = match self {
-                Workload::KopfRollout => OperatorStyle::Kopf,
-                Workload::SilentRollout => OperatorStyle::Silent,
+                ReferenceWorkload::KopfRollout => OperatorStyle::Kopf,
+                ReferenceWorkload::SilentRollout => OperatorStyle::Silent,
                 _ => OperatorStyle::Status,
             };
-            kind.atomic = self == Workload::SharedConditions;
+            kind.atomic = self == ReferenceWorkload::SharedConditions;
         }
         let mut first_policies = vec![policy_of(1, DATABASE, self.database_groups())];
-        if self == Workload::Cascade {
+        if self == ReferenceWorkload::Cascade {
             first_policies.push(policy_of(
                 2,
                 PLATFORM,
@@ -110,9 +110,9 @@ impl Workload {
 
     fn database_groups(self) -> Vec<GroupDef> {
         match self {
-            Workload::FinishedJob => vec![at_least_one(JOB), at_least_one(DEPLOYMENT)],
-            Workload::SelectedChildren => vec![GroupDef { by_label: true, ..at_least_one(WIDGET) }],
-            Workload::MovedChild => vec![at_least_one(DEPLOYMENT)],
+            ReferenceWorkload::FinishedJob => vec![at_least_one(JOB), at_least_one(DEPLOYMENT)],
+            ReferenceWorkload::SelectedChildren => vec![GroupDef { by_label: true, ..at_least_one(WIDGET) }],
+            ReferenceWorkload::MovedChild => vec![at_least_one(DEPLOYMENT)],
             _ => vec![at_least_one(DEPLOYMENT), GroupDef::of_kind(STATEFUL_SET)],
         }
     }

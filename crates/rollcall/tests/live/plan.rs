@@ -189,6 +189,30 @@ async fn a_plan_says_what_would_be_refused_what_goes_and_who_would_be_left_alone
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_policy_that_is_refused_as_before_is_no_news_and_one_that_gives_way_or_need_not_any_more_is() {
+    let cluster = LiveCluster::start("plan-beside").await;
+    install_policies(&cluster);
+    let named = |name: &str, of: &str| {
+        let mut policy = policy("Shop", "", of);
+        policy["metadata"]["name"] = json!(name);
+        policy
+    };
+    cluster.create(&named("first", "Pod"));
+    // It wants the same condition of the same parents.
+    cluster.create(&named("second", "Service"));
+    let (code, report, err) =
+        plan(&cluster, &["-f", &cluster.file("same.json", &named("first", "Pod"))]).await;
+    assert_eq!((code, err.as_str(), &report["policies"]), (Some(0), "", &json!([])), "{report}");
+    // There is no parent that would turn.
+    let (code, report, _) = plan(&cluster, &["--delete", "first"]).await;
+    assert_eq!(code, Some(0));
+    assert_eq!(
+        report["policies"],
+        json!([{ "name": "first", "change": "deleted" }, { "name": "second", "change": "affected", "inForce": 1 }])
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_read_leaves_the_plan_undetermined() {
     let cluster = LiveCluster::start("plan-blind").await;
     install_policies(&cluster);

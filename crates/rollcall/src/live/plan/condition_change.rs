@@ -115,10 +115,10 @@ pub(super) fn compare_answers(
 fn find_turn(now: Option<&ParentSays>, then: Option<&ParentSays>) -> Option<ParentTurn> {
     let same =
         |a: &ParentSays, b: &ParentSays| (a.status, a.reason, &a.message) == (b.status, b.reason, &b.message);
-    let written = |says: Option<&ParentSays>| says.filter(|says| !says.shadow).cloned();
-    match (written(now), written(then)) {
+    let is_written = |says: &&ParentSays| !says.shadow;
+    match (now.filter(is_written), then.filter(is_written)) {
         (Some(now), Some(then)) if now.status == then.status => {
-            (!same(&now, &then)).then_some(ParentTurn::Words)
+            (!same(now, then)).then_some(ParentTurn::Words)
         }
         (Some(now), Some(_)) if now.is_true() => Some(ParentTurn::Falls),
         (Some(_), Some(_)) => Some(ParentTurn::Turns),

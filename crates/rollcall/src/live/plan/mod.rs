@@ -69,7 +69,7 @@ pub(crate) async fn plan_policies(cluster: &ClusterArgs, args: &PlanArgs) -> any
     let mut book = PolicyBook::default();
     book.accepted.clone_from(&now_decided.book.accepted);
     let then_decided = DecidedPolicies::new(&after, book, &libraries);
-    let changes = list_changes(&before, &after, &then_decided.book);
+    let changes = list_changes((&before, &now_decided.book), (&after, &then_decided.book));
     let changed: Vec<_> = then_decided.compiled().filter(|(name, _)| names(&changes, name)).collect();
     let lacking = lacking_policy_rights(&client, args.service_account.to_subject(), changed).await;
 

@@ -47,13 +47,14 @@ impl PlannedPolicyChange {
     }
 }
 
-/// Returns what becomes of each policy that is not left as it is.
+/// Returns what becomes of each policy that is not left as it is; each set with what was decided of it.
 pub(super) fn list_changes(
-    before: &[FoundPolicy],
-    after: &[FoundPolicy],
-    decided: &PolicyBook,
+    (before, now_decided): (&[FoundPolicy], &PolicyBook),
+    (after, decided): (&[FoundPolicy], &PolicyBook),
 ) -> Vec<PlannedPolicyChange> {
     let refusal = |name: &str| decided.refused.get(name).map(|refused| refused.why.clone());
+    let is_affected =
+        |name: &str| decided.refused.contains_key(name) != now_decided.refused.contains_key(name);
     let change = |name: &str, change: PolicyChangeKind| PlannedPolicyChange {
         name: name.to_owned(),
         change,
@@ -66,7 +67,7 @@ pub(super) fn list_changes(
         let kind = match held {
             None => PolicyChangeKind::New,
             Some(held) if held.spec != policy.spec => PolicyChangeKind::Changed,
-            Some(_) if decided.refused.contains_key(&policy.name) => PolicyChangeKind::Affected,
+            Some(_) if is_affected(&policy.name) => PolicyChangeKind::Affected,
             Some(_) => continue,
         };
         changes.push(change(&policy.name, kind));

@@ -5,21 +5,22 @@ use std::path::PathBuf;
 
 use anyhow::ensure;
 use policy::{CompiledPolicy, is_status_owned_by_others};
+use readiness::rollup::ParentReason;
 
 use crate::eval;
 use crate::limits::STUCK_AFTER;
 use crate::text::print_error_line;
 
 /// Reason of an answer that is True.
-pub(super) const READY_REASON: &str = "AllChildrenReady";
+pub(super) const READY_REASON: &str = ParentReason::AllChildrenReady.as_str();
 /// Reasons that stay until someone acts. Beside `Ready` the condition `Stalled` says so; beside other types the reason has to.
 pub(super) const TERMINAL_REASONS: [&str; 6] = [
-    "ChildrenFailed",
-    "ChildrenStuck",
-    "DeadlineExceeded",
-    "DeletionStuck",
-    "OperatorFailed",
-    "OperatorSilent",
+    ParentReason::ChildrenFailed.as_str(),
+    ParentReason::ChildrenStuck.as_str(),
+    ParentReason::DeadlineExceeded.as_str(),
+    ParentReason::DeletionStuck.as_str(),
+    ParentReason::OperatorFailed.as_str(),
+    ParentReason::OperatorSilent.as_str(),
 ];
 
 /// A condition that Rollcall may write on a kind of parent.

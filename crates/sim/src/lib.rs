@@ -27,6 +27,9 @@
 //! In its third history policies are resolved by labels of namespaces and by scripts of a ConfigMap, which change too, behind
 //! lists that break off: no plan rests on anything that the server never had.
 //!
+//! Reference workloads are histories of which nothing is drawn: each of their points can be disturbed, by a test that does so with
+//! all of them.
+//!
 //! At the end faults stop; after a quiet span the conditions of every parent equal the result of an oracle that reads
 //! nothing but the store, and a restart writes nothing.
 

@@ -371,7 +371,7 @@ impl Sim {
 
     /// Delivers a write to the server, and sends its answer back.
     fn deliver_write(&mut self, flight: WriteInFlight) {
-        let disturbance = self.stage.world.perturber.pass_point(PointKind::Write);
+        let disturbance = self.stage.world.disturb_point(PointKind::Write);
         let Some(flight) = disturb_write(&mut self.stage.world, flight, disturbance) else { return };
         let (answer, committed) = deliver_write(&mut self.stage.world, &flight.write, disturbance);
         if let Some(committed) = committed {

@@ -1,5 +1,8 @@
 //! What happens at one point of a history.
 
+/// Time for which a disturbed watch is held back, in milliseconds.
+pub(crate) const HELD_MS: i64 = 3_000;
+
 /// The points at which a history can be disturbed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PointKind {

@@ -9,6 +9,7 @@ mod disturbance;
 mod perturbed_point;
 mod perturber;
 
+pub(crate) use disturbance::HELD_MS;
 pub use disturbance::{Disturbance, PointKind};
 pub use perturbed_point::Perturbation;
 pub(crate) use perturber::{NewProcessView, Perturber};

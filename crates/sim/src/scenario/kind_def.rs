@@ -56,3 +56,14 @@ pub(crate) fn small_number<T: TryFrom<usize>>(number: usize) -> T {
 pub(crate) fn kind_id(kind: usize) -> KindId {
     KindId(small_number(kind))
 }
+
+/// Returns the kinds of every scenario: leaves, and the lowest parents.
+pub(super) fn base_kinds() -> Vec<KindDef> {
+    vec![
+        KindDef::new("apps", "Deployment", "deployments", true),
+        KindDef::new("apps", "StatefulSet", "statefulsets", true),
+        KindDef::new("batch", "Job", "jobs", true),
+        KindDef::new(CUSTOM_GROUP, "Widget", "widgets", true),
+        KindDef::new(CUSTOM_GROUP, "Database", "databases", true),
+    ]
+}

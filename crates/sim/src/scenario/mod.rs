@@ -21,6 +21,7 @@ use watcher::plan::{
 };
 
 use group_def::draw_leaf_groups;
+use kind_def::base_kinds;
 
 pub(crate) use child_rule::ChildRuleDef;
 pub(crate) use dice::Dice;
@@ -50,13 +51,7 @@ pub(crate) struct Scenario {
 impl Scenario {
     /// Draws the scenario of a seed; its main stream is `dice`.
     pub(crate) fn new(seed: u64, dice: &mut Dice) -> Scenario {
-        let mut kinds = vec![
-            KindDef::new("apps", "Deployment", "deployments", true),
-            KindDef::new("apps", "StatefulSet", "statefulsets", true),
-            KindDef::new("batch", "Job", "jobs", true),
-            KindDef::new(CUSTOM_GROUP, "Widget", "widgets", true),
-            KindDef::new(CUSTOM_GROUP, "Database", "databases", true),
-        ];
+        let mut kinds = base_kinds();
         let depth = 1 + dice.below(3);
         if depth > 1 {
             kinds.push(KindDef::new(CUSTOM_GROUP, "Platform", "platforms", true));

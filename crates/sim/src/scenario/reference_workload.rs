@@ -7,7 +7,7 @@ use readiness::StuckLimits;
 use timer::DebounceConfig;
 
 use super::group_def::GroupDef;
-use super::kind_def::{CUSTOM_GROUP, KindDef, OperatorStyle, small_number};
+use super::kind_def::{CUSTOM_GROUP, KindDef, OperatorStyle, base_kinds, small_number};
 use super::policy_def::PolicyDef;
 use super::{SIM_NAMESPACES, Scenario};
 
@@ -73,13 +73,7 @@ impl ReferenceWorkload {
 
     /// Returns its kinds and policies.
     pub(crate) fn scenario(self) -> Scenario {
-        let mut kinds = vec![
-            KindDef::new("apps", "Deployment", "deployments", true),
-            KindDef::new("apps", "StatefulSet", "statefulsets", true),
-            KindDef::new("batch", "Job", "jobs", true),
-            KindDef::new(CUSTOM_GROUP, "Widget", "widgets", true),
-            KindDef::new(CUSTOM_GROUP, "Database", "databases", true),
-        ];
+        let mut kinds = base_kinds();
         if self == ReferenceWorkload::Cascade {
             kinds.push(KindDef::new(CUSTOM_GROUP, "Platform", "platforms", true));
             kinds.push(KindDef::new(CUSTOM_GROUP, "Fleet", "fleets", true));

@@ -61,6 +61,27 @@ impl Sabotage {
         Sabotage::HalfScriptsUsed,
     ];
 
+    /// Returns the invariant as whose violation it is to be noticed.
+    pub fn violated_invariant(self) -> &'static str {
+        match self {
+            Sabotage::NoSettle | Sabotage::NoEvidence => "no false ready",
+            Sabotage::StaleLooksNew | Sabotage::NoSweep | Sabotage::OldRuleKept => {
+                "answers follow what was shown"
+            }
+            Sabotage::SyncedEarly => "nothing is said before everything was seen",
+            Sabotage::BlindnessForgiven => "blindness is not readiness",
+            Sabotage::NoGuards => "identity is the uid",
+            Sabotage::ForeignTouched => "only our own entries",
+            Sabotage::QuotesKept => "words are as fresh as verdicts",
+            Sabotage::DeletesLost => "eventually exact",
+            Sabotage::OutagesForgotten | Sabotage::HearsayBelieved => "a finished job stays finished",
+            Sabotage::ReleasedOnRefusal | Sabotage::HalfListPlanned => {
+                "entries leave for a confirmed deletion only"
+            }
+            Sabotage::HalfLabelsUsed | Sabotage::HalfScriptsUsed => "no answer rests on half a list",
+        }
+    }
+
     /// Returns the part of the simulation that this fault is injected into.
     pub fn part(self) -> SabotagedPart {
         match self {

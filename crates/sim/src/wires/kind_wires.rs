@@ -12,7 +12,7 @@ use super::kind_wire::{KindWire, WireState};
 use super::list_in_progress::ListInProgress;
 use super::sim_stage::SimStage;
 use super::wire_bodies::{WireListBody, WireWatchLine};
-use crate::perturbation::{Disturbance, PointKind};
+use crate::perturbation::{Disturbance, HELD_MS, PointKind};
 use crate::scenario::{Sabotage, kind_id};
 use crate::timeline::SimEvent;
 use crate::world::{FaultConcern, FaultDice, ModelObject, SimWorld};
@@ -25,8 +25,6 @@ pub(crate) struct KindWires {
     sabotage: Option<Sabotage>,
 }
 
-/// Time for which a disturbed watch is held back, in milliseconds.
-const HELD_MS: i64 = 3_000;
 /// Time for which a kind that is cut off cannot be reached, in milliseconds: longer than blindness is borne.
 const CUT_OFF_MS: i64 = 150_000;
 
@@ -289,7 +287,7 @@ impl KindWires {
             }
             _ => {}
         }
-        let disturbance = stage.world.perturber.pass_point(PointKind::Notification);
+        let disturbance = stage.world.disturb_point(PointKind::Notification);
         if let Some(disturbance) = disturbance
             && let Some(goes_on) = self.disturb_line(stage, kind, disturbance)
         {
@@ -320,7 +318,6 @@ impl KindWires {
 
     /// Disturbs the delivery of a line; returns whether the watch goes on, or `None` if the line is delivered as ever.
     fn disturb_line(&mut self, stage: &mut SimStage, kind: usize, disturbance: Disturbance) -> Option<bool> {
-        stage.world.timeline.log_kind_event(kind, format_args!("DISTURBED: {disturbance:?}"));
         let wire = &mut self.wires[kind];
         match disturbance {
             Disturbance::Lost => return Some(true),

@@ -9,14 +9,11 @@ use rollcall_core::KindEvent;
 use super::kind_wires::KindWires;
 use super::resolving_watches::ResolvingWatches;
 use super::sim_stage::SimStage;
-use crate::perturbation::{Disturbance, PointKind};
+use crate::perturbation::{Disturbance, HELD_MS, PointKind};
 use crate::scenario::{Dice, DiceStream, HistoryKind, PolicyDef, Sabotage};
 use crate::service::{PolicyFollower, PolicyPlan, REFUSED_FOR_LONG};
 use crate::timeline::{ListStep, PolicyEvent, ResolvedBy, SimTimeline};
 use crate::world::{SimWorld, StoredPolicy};
-
-/// Time for which a disturbed watch is held back, in milliseconds.
-const HELD_MS: i64 = 3_000;
 
 /// The list or watch of policies.
 #[derive(Default)]
@@ -223,7 +220,7 @@ impl PolicyWatch {
         let mut is_due = false;
         let changes = stage.world.policy_server.changes[from..to].to_vec();
         for (at, change) in (from..).zip(changes) {
-            if let Some(disturbance) = stage.world.perturber.pass_point(PointKind::PolicyChange)
+            if let Some(disturbance) = stage.world.disturb_point(PointKind::PolicyChange)
                 && self.disturb_change(stage, at, disturbance)
             {
                 break;
@@ -244,7 +241,6 @@ impl PolicyWatch {
 
     /// Disturbs the delivery of a change; returns `true` if it is not delivered.
     fn disturb_change(&mut self, stage: &mut SimStage, at: usize, disturbance: Disturbance) -> bool {
-        stage.world.timeline.log_event(format_args!("DISTURBED: {disturbance:?}"));
         if disturbance == Disturbance::KilledAfter {
             return false;
         }

@@ -122,7 +122,6 @@ pub(crate) fn disturb_write(
     disturbance: Option<Disturbance>,
 ) -> Option<WriteInFlight> {
     let Some(disturbance) = disturbance else { return Some(flight) };
-    world.timeline.log_event(format_args!("DISTURBED: {disturbance:?}"));
     match disturbance {
         Disturbance::KilledBefore => return None,
         Disturbance::Delayed => {

@@ -12,7 +12,7 @@ use super::fault_dice::FaultDice;
 use super::object_model::ModelObject;
 use super::policy_server::PolicyServer;
 use super::sim_object_ref::SimObjectRef;
-use crate::perturbation::{Perturbation, Perturber};
+use crate::perturbation::{Disturbance, Perturbation, Perturber, PointKind};
 use crate::scenario::{Scenario, SeedStreams};
 use crate::timeline::SimTimeline;
 
@@ -54,6 +54,13 @@ impl SimWorld {
             overwritten: BTreeMap::new(),
             scenario,
         }
+    }
+
+    /// Counts a point of the history, and returns what happens there.
+    pub(crate) fn disturb_point(&mut self, point: PointKind) -> Option<Disturbance> {
+        let disturbance = self.perturber.pass_point(point)?;
+        self.timeline.log_event(format_args!("DISTURBED: {point:?} {disturbance:?}"));
+        Some(disturbance)
     }
 
     /// Logs the policies with which the history begins.

@@ -70,12 +70,46 @@ async fn evaluates_another(tenant: &TestTenant, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// What stands on the two parents: every write changes it.
-async fn versions(tenant: &TestTenant) -> Result<[Value; 2]> {
-    let version = async |name: &str| -> Result<Value> {
-        Ok(tenant.get(&format!("Database/{name}")).await?["metadata"]["resourceVersion"].clone())
-    };
-    Ok([version("well").await?, version("ill").await?])
+/// The two parents, which nobody may write, and what is said of them meanwhile.
+struct UntouchedParents {
+    versions: [Value; 2],
+    recorder: StateRecorder,
+}
+
+impl UntouchedParents {
+    async fn watch(tenant: &TestTenant) -> Result<UntouchedParents> {
+        let versions = UntouchedParents::versions(tenant).await?;
+        Ok(UntouchedParents { versions, recorder: StateRecorder::start(tenant, &["Database"]).await? })
+    }
+
+    /// What stands on them: every write changes it.
+    async fn versions(tenant: &TestTenant) -> Result<[Value; 2]> {
+        let version = async |name: &str| -> Result<Value> {
+            Ok(tenant.get(&format!("Database/{name}")).await?["metadata"]["resourceVersion"].clone())
+        };
+        Ok([version("well").await?, version("ill").await?])
+    }
+
+    async fn are_as_before(&self, tenant: &TestTenant, when: &str) -> Result<()> {
+        assert_eq!(UntouchedParents::versions(tenant).await?, self.versions, "{when}");
+        Ok(())
+    }
+
+    /// Neither has turned at any time.
+    async fn have_said_the_same(self, tenant: &TestTenant) -> Result<()> {
+        let recording = self.recorder.stop().await?;
+        for (parent, status) in [("Database/well", "True"), ("Database/ill", "False")] {
+            assert_eq!(recording.statuses(&tenant.address(parent)?, "Ready"), [status], "{parent}");
+        }
+        Ok(())
+    }
+}
+
+/// One takes over from the other, as in a rollout: it is ready before that one stops.
+async fn take_over(from: &mut RollcallProcess, to: &RollcallProcess, parents: f64) -> Result<()> {
+    to.until_ready().await?;
+    ensure!(from.terminate().await?.success());
+    leads_and_counts(to, parents).await
 }
 
 async fn change_crd(tenant: &TestTenant, operation: Value) -> Result<()> {
@@ -100,7 +134,7 @@ async fn an_upgrade_and_the_way_back_write_no_parent_at_rest() -> Result<()> {
     let (older, newer) = (places::older_rollcall()?, places::rollcall()?);
     let (tenant, mut first) = at_rest("upgrade", &older).await?;
     let policy = policy_address(&tenant, "db")?;
-    let (before, recorder) = (versions(&tenant).await?, StateRecorder::start(&tenant, &["Database"]).await?);
+    let parents = UntouchedParents::watch(&tenant).await?;
 
     // The CRD goes first. It knows a field that neither program does, and says it of every policy.
     apply_crds(&tenant, &newer).await?;
@@ -110,19 +144,15 @@ async fn an_upgrade_and_the_way_back_write_no_parent_at_rest() -> Result<()> {
     until_read(&tenant, &policy, |policy| policy["spec"]["future"] == "on").await?;
     // One that starts now has never seen the policy but with that field.
     let mut second = tenant.rollcall_at(tenant.plane.url(), &ELECTED).await?;
-    second.until_ready().await?;
-    ensure!(first.terminate().await?.success());
-    leads_and_counts(&second, 2.0).await?;
+    take_over(&mut first, &second, 2.0).await?;
     tenant.until_at(&policy, &says("Accepted", "False").and(mentions("Accepted", "future"))).await?;
     evaluates_another(&tenant, "during").await?;
-    assert_eq!(versions(&tenant).await?, before, "after the upgrade");
+    parents.are_as_before(&tenant, "after the upgrade").await?;
 
     // And back: the replica of before, and then the CRD of before.
     first.again().await?;
-    first.until_ready().await?;
-    ensure!(second.terminate().await?.success());
-    leads_and_counts(&first, 3.0).await?;
-    assert_eq!(versions(&tenant).await?, before, "after a replica came back");
+    take_over(&mut second, &first, 3.0).await?;
+    parents.are_as_before(&tenant, "after a replica came back").await?;
     change_crd(&tenant, json!({ "op": "remove", "path": field })).await?;
     apply_crds(&tenant, &older).await?;
     until_read(&tenant, &policy, |policy| policy["spec"]["future"].is_null()).await?;
@@ -130,13 +160,9 @@ async fn an_upgrade_and_the_way_back_write_no_parent_at_rest() -> Result<()> {
     tenant.admin.merge(&policy, "", &json!({ "metadata": { "annotations": { "rolled": "back" } } })).await?;
     tenant.until_at(&policy, &says("Accepted", "True")).await?;
     evaluates_another(&tenant, "after").await?;
-    assert_eq!(versions(&tenant).await?, before, "after the rollback");
+    parents.are_as_before(&tenant, "after the rollback").await?;
 
-    let recording = recorder.stop().await?;
-    for (parent, status) in [("Database/well", "True"), ("Database/ill", "False")] {
-        assert_eq!(recording.statuses(&tenant.address(parent)?, "Ready"), [status], "{parent}");
-    }
-    Ok(())
+    parents.have_said_the_same(&tenant).await
 }
 
 #[tokio::test]
@@ -144,39 +170,31 @@ async fn a_version_takes_over_from_another_in_both_directions_without_a_write() 
     let (older, newer) = (places::older_rollcall()?, places::rollcall()?);
     let (tenant, mut first) = at_rest("two-versions", &older).await?;
     let policy = policy_address(&tenant, "db")?;
-    let (before, recorder) = (versions(&tenant).await?, StateRecorder::start(&tenant, &["Database"]).await?);
+    let parents = UntouchedParents::watch(&tenant).await?;
 
     // With its own CRD each accepts the policy, and says the same of everything.
     apply_crds(&tenant, &newer).await?;
     let mut second = tenant.rollcall_of(&newer, tenant.plane.url(), &ELECTED, &[]).await?;
-    second.until_ready().await?;
-    ensure!(first.terminate().await?.success());
-    leads_and_counts(&second, 2.0).await?;
+    take_over(&mut first, &second, 2.0).await?;
     tenant.until_at(&policy, &says("Accepted", "True")).await?;
     evaluates_another(&tenant, "during").await?;
-    assert_eq!(versions(&tenant).await?, before, "after the upgrade");
+    parents.are_as_before(&tenant, "after the upgrade").await?;
 
     first.again().await?;
-    first.until_ready().await?;
-    ensure!(second.terminate().await?.success());
+    take_over(&mut second, &first, 3.0).await?;
     apply_crds(&tenant, &older).await?;
-    leads_and_counts(&first, 3.0).await?;
     tenant.until_at(&policy, &says("Accepted", "True")).await?;
     evaluates_another(&tenant, "after").await?;
-    assert_eq!(versions(&tenant).await?, before, "after the rollback");
+    parents.are_as_before(&tenant, "after the rollback").await?;
 
-    let recording = recorder.stop().await?;
-    for (parent, status) in [("Database/well", "True"), ("Database/ill", "False")] {
-        assert_eq!(recording.statuses(&tenant.address(parent)?, "Ready"), [status], "{parent}");
-    }
-    Ok(())
+    parents.have_said_the_same(&tenant).await
 }
 
 #[tokio::test]
 async fn a_crd_that_lacks_what_this_version_reads_and_writes_costs_no_write_of_a_parent() -> Result<()> {
     let (tenant, mut running) = at_rest("older-crd", &places::rollcall()?).await?;
     let policy = policy_address(&tenant, "db")?;
-    let (before, recorder) = (versions(&tenant).await?, StateRecorder::start(&tenant, &["Database"]).await?);
+    let parents = UntouchedParents::watch(&tenant).await?;
 
     // As a CRD of before has it: a field of the spec with a default, and one of the status, are pruned.
     for field in ["spec/properties/grace", "status/properties/accepted"] {
@@ -191,13 +209,9 @@ async fn a_crd_that_lacks_what_this_version_reads_and_writes_costs_no_write_of_a
     leads_and_counts(&running, 2.0).await?;
     tenant.until_at(&policy, &says("Accepted", "True")).await?;
     evaluates_another(&tenant, "first").await?;
-    assert_eq!(versions(&tenant).await?, before);
+    parents.are_as_before(&tenant, "after the restart").await?;
     let refused = running.metric("rollcall_policy_refused", &[]).await?;
     ensure!(refused < 0.5, "nothing is wrong with the policy");
 
-    let recording = recorder.stop().await?;
-    for (parent, status) in [("Database/well", "True"), ("Database/ill", "False")] {
-        assert_eq!(recording.statuses(&tenant.address(parent)?, "Ready"), [status], "{parent}");
-    }
-    Ok(())
+    parents.have_said_the_same(&tenant).await
 }

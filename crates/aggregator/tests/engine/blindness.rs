@@ -8,7 +8,6 @@ use crate::answers::well;
 use crate::ask::HarnessQueries as _;
 use crate::driver::EngineDriver as _;
 use crate::harness::{CHILDREN, EngineHarness, PARENTS, POLICY};
-use crate::object::ParentState;
 use crate::{group, groups, policy};
 
 pub(crate) const EXTRAS: KindId = KindId(2);
@@ -316,80 +315,6 @@ fn a_true_above_stands_while_children_further_below_are_listed_anew() {
     w.kind(CHILDREN, KindState::Synced);
     w.run(20_000);
     assert!(w.server.log[before..].is_empty(), "{:?}", &w.server.log[before..]);
-}
-
-#[test]
-fn a_parent_that_has_to_wait_for_what_is_below_it_makes_nothing_ready_above() {
-    const MIDS: KindId = KindId(3);
-    let (over_low, over_leaves) = (aggregator::PolicyId(2), aggregator::PolicyId(3));
-    let mut w = EngineHarness::empty();
-    w.policy(POLICY, groups(vec![group(MIDS)]));
-    w.policy(over_low, groups(vec![group(EXTRAS)]));
-    w.policy(over_leaves, policy());
-    w.sync();
-    w.parent("top");
-    for (name, kind, of, by, policy) in
-        [("mid", MIDS, "top", POLICY, over_low), ("low", EXTRAS, "mid", over_low, over_leaves)]
-    {
-        w.create(name, kind, Progressing, |object| {
-            let evidence = HandledEvidence::Handled;
-            object.parent = Some(ParentState { policies: vec![policy], evidence, ..ParentState::default() });
-            object.owners = vec![(by, 0, of.to_owned())];
-        });
-    }
-    w.create("leaf", CHILDREN, Ready, |leaf| leaf.owners = vec![(over_leaves, 0, "low".to_owned())]);
-    w.run(20_000);
-    assert_eq!(w.says("top"), "AllChildrenReady");
-    // After a restart the leaves are not listed, and what is in the middle is seen late.
-    let mid = w.objects.remove("mid").unwrap();
-    w.kind(CHILDREN, KindState::Listing);
-    w.kind(MIDS, KindState::Forbidden);
-    w.restart(&[]);
-    w.run(20_000);
-    assert_eq!(w.says("top"), "KindNotVisible");
-    w.objects.insert("mid".to_owned(), mid);
-    w.observe("mid");
-    w.kind(MIDS, KindState::Synced);
-    w.run(60_000);
-    assert_ne!(w.says("top"), "AllChildrenReady", "{:?}", w.words("top"));
-    w.kind(CHILDREN, KindState::Synced);
-    w.run(20_000);
-    assert_eq!(w.says("top"), "AllChildrenReady");
-}
-
-#[test]
-fn who_is_blind_waits_for_nobody_below_and_holds_up_nobody_above() {
-    const MIDS: KindId = KindId(3);
-    const DISKS: KindId = KindId(4);
-    let (over_low, over_leaves) = (aggregator::PolicyId(2), aggregator::PolicyId(3));
-    let mut w = EngineHarness::empty();
-    w.policy(POLICY, groups(vec![group(MIDS), group(DISKS)]));
-    w.policy(over_low, groups(vec![group(EXTRAS)]));
-    w.policy(over_leaves, policy());
-    w.sync();
-    w.parent("top");
-    for (name, kind, of, by, policy) in
-        [("mid", MIDS, "top", POLICY, over_low), ("low", EXTRAS, "mid", over_low, over_leaves)]
-    {
-        w.create(name, kind, Progressing, |object| {
-            let evidence = HandledEvidence::Handled;
-            object.parent = Some(ParentState { policies: vec![policy], evidence, ..ParentState::default() });
-            object.owners = vec![(by, 0, of.to_owned())];
-        });
-    }
-    w.create("leaf", CHILDREN, Progressing, |leaf| leaf.owners = vec![(over_leaves, 0, "low".to_owned())]);
-    w.create("disk", DISKS, Ready, |disk| disk.owners = vec![(POLICY, 1, "top".to_owned())]);
-    w.run(20_000);
-    assert_eq!(w.says("top"), "ChildrenProgressing");
-    // The policy over the leaves is another one from now on, and its parents cannot be listed for it: they are seen as before.
-    w.engine.set_policy(w.now, over_leaves, None);
-    w.policy(aggregator::PolicyId(4), policy());
-    w.kind(CHILDREN, KindState::Listing);
-    w.kind(EXTRAS, KindState::Listing);
-    w.kind(EXTRAS, KindState::Forbidden);
-    w.turn("disk", Failed);
-    w.run(20_000);
-    assert_eq!(w.says("top"), "ChildrenFailed");
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod answers;
 mod ask;
 mod behind;
 mod beside;
+mod blind_levels;
 mod blindness;
 mod conditions;
 mod deadlines;

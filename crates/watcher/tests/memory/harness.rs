@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use watcher::plan::{
     AllowedNamespaces, AssessmentRule, ChildRule, FindChildrenBy, Interest, OutcomeRetention, ParentRule,
 };
-use watcher::reflector::{ParentOutcomes, Reflector, RememberedOutcome};
+use watcher::reflector::{ParentOutcomes, Reflector, RememberedOutcome, RunEnd, RunTrace};
 use watcher::{ParentObject, ReflectorObject};
 
 pub(crate) const NOW: Time = Time(1_800_000_000_000);
@@ -152,3 +152,30 @@ pub(crate) fn read(object: &Value) -> ParentObject {
 pub(crate) const READY: Option<(Level, ChildSource)> = Some((Level::Ready, ChildSource::Remembered));
 pub(crate) const FAILED: Option<(Level, ChildSource)> = Some((Level::Failed, ChildSource::Remembered));
 pub(crate) const UNSEEN: Option<(Level, ChildSource)> = Some((Level::Unknown, ChildSource::Remembered));
+
+/// A Job whose Events include its creation.
+pub(crate) fn trace(n: u32, name: &str, version: u64, end: RunEnd) -> RunTrace {
+    let (kind, namespace, first) = (JOBS, "shop".into(), Some(Time(1_800_000_000_000)));
+    RunTrace {
+        kind,
+        uid: uid(n).into(),
+        namespace,
+        name: name.into(),
+        first_seen: first,
+        version,
+        seen_from_creation: true,
+        end,
+    }
+}
+
+/// Applies traces like the service does, for objects that no longer exist.
+pub(crate) fn tell(harness: &OutcomeMemoryHarness, traces: &[RunTrace]) -> usize {
+    let gone = harness.reflector.outcomes().unobserved_traces("shop", traces);
+    harness.reflector.outcomes().supersede_runs("shop", gone)
+}
+
+pub(crate) fn generated(n: u32, name: &str, version: u32, ended: &str) -> Value {
+    let mut run = job(n, name, version, ended);
+    run["metadata"]["generateName"] = json!("backup-");
+    run
+}

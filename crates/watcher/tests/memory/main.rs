@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what fails here is a failed test")]
 
+mod discarded;
 mod ends;
 mod harness;
 mod restarts;

@@ -1,6 +1,7 @@
 //! Writer of parents: patches their status, a few at a time, and reports the outcome of each write.
 
 mod settled_write;
+mod write_log;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,12 +16,13 @@ use http_body_util::BodyExt;
 use kube::client::Body;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
-use tracing::{debug, info, warn};
+use tracing::{debug, warn};
 use watcher::reflector::Reflector;
 use watcher::status::{FIELD_MANAGER, patch_body};
 use watcher::{ApiKind, ParentObject, get_live, parse_retry_after};
 
 pub(crate) use settled_write::{SettledWrite, WriteFailure};
+pub(crate) use write_log::WriteLog;
 
 use crate::failure_reporter::FailureReporter;
 use crate::kind_tasks::{ResolvedKind, ResolvedKinds};
@@ -59,6 +61,8 @@ pub(crate) struct ParentWriter {
     pub(crate) failures: FailureReporter,
     /// Signals that the API server refused a write for want of a right.
     pub(crate) refusals: Arc<Notify>,
+    /// Logs what was written.
+    pub(crate) log: Arc<WriteLog>,
 }
 
 impl ParentWriter {
@@ -210,18 +214,7 @@ impl ParentWriter {
         let apply = || write_reply::apply_accepted(&self.reflector, write, parent);
         let outcome = ingest_beside(self.evaluates_on_ingest(write), apply);
         if outcome.is_accepted() {
-            for entry in
-                write.wanted.entries.iter().filter(|e| !matches!(&*e.r#type, "Reconciling" | "Stalled"))
-            {
-                info!(
-                    object,
-                    condition = entry.r#type,
-                    status = entry.status,
-                    reason = entry.reason,
-                    entry.message,
-                    "status written"
-                );
-            }
+            self.log.log_write(object, write);
             return (outcome, "written");
         }
         (outcome, "pruned")

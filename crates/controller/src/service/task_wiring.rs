@@ -104,6 +104,7 @@ pub(super) fn wire_writer(shared: &SharedParts) -> ParentWriter {
         leadership: shared.leadership.clone(),
         failures: shared.failures.clone(),
         refusals: shared.refusals.clone(),
+        log: Arc::default(),
     }
 }
 

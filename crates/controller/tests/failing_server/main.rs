@@ -125,6 +125,7 @@ fn check(scope: FailureScope, least_ready: usize, failures: &[RequestFailure]) {
         let allowed =
             MAX_LOG / 10 + (9 * MAX_LOG / 10) / 3_600 * usize::try_from(cost.span.as_secs()).unwrap();
         assert!(logged <= allowed, "{row}: {logged} bytes of log\n{:?}", cost.log.lines());
+        assert!(whole_log <= MAX_LOG, "{row}: {whole_log} bytes of log\n{:?}", cost.log.lines());
         assert!(total > 40, "{row}: something was tried: {total}");
         assert!(cost.ready >= least_ready, "{row}: {} are told", cost.ready);
     }

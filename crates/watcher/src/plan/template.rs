@@ -16,7 +16,14 @@ pub struct ParentTemplate {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum TemplatePart {
     Text(Box<str>),
-    Field(Vec<Box<str>>),
+    Field { text: Box<str>, path: Vec<FieldStep> },
+}
+
+/// A step of the path to a field: `.name`, `['name']` or `[0]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum FieldStep {
+    Member(Box<str>),
+    Element(usize),
 }
 
 /// An invalid template, or one that cannot be rendered for a parent.
@@ -70,7 +77,7 @@ impl ParentTemplate {
             if !before.is_empty() {
                 parts.push(TemplatePart::Text(before.into()));
             }
-            parts.push(TemplatePart::Field(parse_field_path(field)?));
+            parts.push(TemplatePart::Field { text: field.trim().into(), path: parse_field_path(field)? });
             rest = &after[close + 1..];
         }
         if !rest.is_empty() {
@@ -88,7 +95,10 @@ impl ParentTemplate {
     pub fn root_fields(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().filter_map(|part| match part {
             TemplatePart::Text(_) => None,
-            TemplatePart::Field(path) => path.first().map(|root| &**root),
+            TemplatePart::Field { path, .. } => match path.first() {
+                Some(FieldStep::Member(root)) => Some(&**root),
+                _ => None,
+            },
         })
     }
 
@@ -98,9 +108,9 @@ impl ParentTemplate {
         for part in &self.parts {
             match part {
                 TemplatePart::Text(text) => out.push_str(text),
-                TemplatePart::Field(path) => {
+                TemplatePart::Field { text, path } => {
                     let value = read_field(parent, path, budget)?.and_then(raw_json::scalar_text);
-                    let missing = || ParentTemplateError::NoSuchField(format!("parent.{}", path.join(".")));
+                    let missing = || ParentTemplateError::NoSuchField(text.to_string());
                     out.push_str(&value.ok_or_else(missing)?);
                 }
             }
@@ -112,25 +122,52 @@ impl ParentTemplate {
 /// Reads a field. Each step of its path reads the whole value in which it is looked up.
 fn read_field<'p>(
     parent: &'p RawValue,
-    path: &[Box<str>],
+    path: &[FieldStep],
     budget: &ReadBudget,
 ) -> Result<Option<&'p RawValue>, ParentTemplateError> {
     let mut value = parent;
-    for name in path {
+    for step in path {
         if !budget.spend(value.get().len()) {
             return Err(ParentTemplateError::TooLarge);
         }
-        let Some(member) = raw_json::get_member(value, name) else { return Ok(None) };
-        value = member;
+        let found = match step {
+            FieldStep::Member(name) => raw_json::get_member(value, name),
+            FieldStep::Element(index) => {
+                raw_json::list_elements(value).and_then(|elements| elements.get(*index).copied())
+            }
+        };
+        let Some(found) = found else { return Ok(None) };
+        value = found;
     }
     Ok(Some(value))
 }
 
-fn parse_field_path(field: &str) -> Result<Vec<Box<str>>, ParentTemplateError> {
+/// Parses `parent.metadata.labels['app.kubernetes.io/name']` or `parent.spec.parts[0].name`.
+fn parse_field_path(field: &str) -> Result<Vec<FieldStep>, ParentTemplateError> {
     let not_a_field = || ParentTemplateError::NotAField(field.to_owned());
-    let path = field.trim().strip_prefix("parent.").ok_or_else(not_a_field)?;
-    let segments: Vec<Box<str>> = path.split('.').map(Into::into).collect();
-    if segments.iter().any(|s| s.is_empty()) { Err(not_a_field()) } else { Ok(segments) }
+    let mut rest = field.trim().strip_prefix("parent").ok_or_else(not_a_field)?;
+    let mut path = Vec::new();
+    while !rest.is_empty() {
+        let (step, after) = parse_field_step(rest).ok_or_else(not_a_field)?;
+        path.push(step);
+        rest = after;
+    }
+    if matches!(path.first(), Some(FieldStep::Member(_))) { Ok(path) } else { Err(not_a_field()) }
+}
+
+/// Parses one step; returns it with the text that follows.
+fn parse_field_step(text: &str) -> Option<(FieldStep, &str)> {
+    if let Some(quoted) = text.strip_prefix("['") {
+        let (name, after) = quoted.split_once("']")?;
+        return (!name.is_empty()).then(|| (FieldStep::Member(name.into()), after));
+    }
+    if let Some(numbered) = text.strip_prefix('[') {
+        let (index, after) = numbered.split_once(']')?;
+        return Some((FieldStep::Element(index.parse().ok()?), after));
+    }
+    let named = text.strip_prefix('.')?;
+    let (name, after) = named.split_at(named.find(['.', '[']).unwrap_or(named.len()));
+    (!name.is_empty() && !name.contains(']')).then(|| (FieldStep::Member(name.into()), after))
 }
 
 #[cfg(test)]
@@ -148,6 +185,18 @@ mod tests {
         assert_eq!(render("{parent.metadata.name}-x-{parent.spec.shards}", parent).unwrap(), "db-x-3");
         assert_eq!(render("plain", parent).unwrap(), "plain");
         assert_eq!(render("{parent.spec.tls}", parent).unwrap(), "true");
+    }
+
+    #[test]
+    fn a_field_may_be_an_element_of_a_list_or_have_any_name() {
+        let parent = r#"{"metadata":{"labels":{"app.kubernetes.io/part-of":"shop"}},"spec":{"parts":[{"name":"a"},{"name":"b"}]}}"#;
+        assert_eq!(render("{parent.metadata.labels['app.kubernetes.io/part-of']}", parent).unwrap(), "shop");
+        assert_eq!(
+            render("{parent.spec.parts[1].name}-{parent['spec'].parts[0]['name']}", parent).unwrap(),
+            "b-a"
+        );
+        let error = render("{parent.spec.parts[2].name}", parent).unwrap_err();
+        assert!(error.to_string().contains("no field parent.spec.parts[2].name"), "{error}");
     }
 
     #[test]
@@ -171,7 +220,23 @@ mod tests {
 
     #[test]
     fn bad_templates_are_refused() {
-        for bad in ["{", "}", "{name}", "{parent.}", "{parent..x}", "a{parent.x"] {
+        for bad in [
+            "{",
+            "}",
+            "{name}",
+            "{parent}",
+            "{parents.x}",
+            "{parent.}",
+            "{parent..x}",
+            "a{parent.x",
+            "{parent[0]}",
+            "{parent.x[}",
+            "{parent.x[]}",
+            "{parent.x[-1]}",
+            "{parent.x['']}",
+            "{parent.x['a'}",
+            "{parent.x]}",
+        ] {
             assert!(ParentTemplate::parse(bad).is_err(), "{bad}");
         }
     }

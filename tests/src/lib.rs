@@ -8,6 +8,7 @@ pub mod control_plane;
 pub mod crd;
 pub mod expectation;
 pub mod gate;
+pub mod groups;
 pub mod guide;
 pub mod half_open;
 pub mod helm;

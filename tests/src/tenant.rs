@@ -116,7 +116,7 @@ impl TestTenant {
             "ClusterRole" | "ClusterRoleBinding" | "Role" | "RoleBinding" => "rbac.authorization.k8s.io/v1",
             "CustomResourceDefinition" => "apiextensions.k8s.io/v1",
             "Lease" => "coordination.k8s.io/v1",
-            "ReadinessPolicy" | "ReadinessRecord" => "rollcall.dev/v1alpha1",
+            "ReadinessGroup" | "ReadinessPolicy" | "ReadinessRecord" => "rollcall.dev/v1alpha1",
             _ => return ManifestKind::new(&format!("{}/v1", self.group), word),
         };
         ManifestKind::new(api_version, word)

@@ -1,4 +1,5 @@
-//! Validation rules for the fields of a policy that a schema cannot express. The API server receives them with the CRD and
+//! Validation rules for the fields of a policy that a schema cannot express; those of a ReadinessGroup are beside them
+//! (`group_admission`). The API server receives them with the CRD and
 //! refuses what breaks one; `rollcall check` evaluates the same expressions without a server and prints the same messages.
 
 /// A validation rule of the CRD.
@@ -14,11 +15,11 @@ pub struct AdmissionRule {
     pub field: Option<&'static str>,
 }
 
-const fn rule(at: &'static str, rule: &'static str, message: &'static str) -> AdmissionRule {
+pub(crate) const fn rule(at: &'static str, rule: &'static str, message: &'static str) -> AdmissionRule {
     AdmissionRule { at, rule, message, field: None }
 }
 
-const fn field_rule(
+pub(crate) const fn field_rule(
     at: &'static str,
     field: &'static str,
     rule: &'static str,
@@ -27,17 +28,17 @@ const fn field_rule(
     AdmissionRule { at, rule, message, field: Some(field) }
 }
 
-const fn group(at: &'static str) -> AdmissionRule {
+pub(crate) const fn group(at: &'static str) -> AdmissionRule {
     let subdomain = "self == '' || \
         self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')";
     rule(at, subdomain, "must be empty or a DNS subdomain, such as example.com")
 }
 
-const fn version(at: &'static str) -> AdmissionRule {
+pub(crate) const fn version(at: &'static str) -> AdmissionRule {
     rule(at, "self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')", "must be a DNS label, such as v1")
 }
 
-const fn kind(at: &'static str) -> AdmissionRule {
+pub(crate) const fn kind(at: &'static str) -> AdmissionRule {
     rule(
         at,
         "self.matches('^[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?$')",
@@ -46,7 +47,7 @@ const fn kind(at: &'static str) -> AdmissionRule {
 }
 
 /// The bounds on the digits keep `duration` from an overflow, which would be an error and have other words.
-const fn duration(at: &'static str) -> AdmissionRule {
+pub(crate) const fn duration(at: &'static str) -> AdmissionRule {
     let within = "self.matches('^([0-9]+(ms|s|m|h))+$') && !self.matches('[0-9]{7}[hm]') && \
         !self.matches('[0-9]{10}') && duration(self) <= duration('87600h')";
     rule(at, within, "must be a duration such as 100ms, 5s, 10m or 1h30m, of at most 87600h")
@@ -66,7 +67,7 @@ const fn free_condition_type(at: &'static str) -> AdmissionRule {
     )
 }
 
-const fn label_key(at: &'static str) -> AdmissionRule {
+pub(crate) const fn label_key(at: &'static str) -> AdmissionRule {
     rule(
         at,
         "self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",
@@ -74,7 +75,7 @@ const fn label_key(at: &'static str) -> AdmissionRule {
     )
 }
 
-const fn requirement_values(at: &'static str) -> AdmissionRule {
+pub(crate) const fn requirement_values(at: &'static str) -> AdmissionRule {
     field_rule(
         at,
         ".values",
@@ -88,7 +89,7 @@ const fn after_deletion(only: &'static str, message: &'static str) -> AdmissionR
     field_rule("children[*]", ".afterDeletion", only, message)
 }
 
-/// All rules.
+/// All rules of a policy.
 pub const ADMISSION_RULES: &[AdmissionRule] = &[
     group("parent.group"),
     version("parent.version"),

@@ -42,14 +42,14 @@ pub struct ChildSpec {
 }
 
 /// JSON schema of a quorum: YAML parses `2` as a number and `50%` as a string.
-fn quorum(_: &mut SchemaGenerator) -> Schema {
+pub(crate) fn quorum(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "x-kubernetes-int-or-string": true, "nullable": true, "pattern": "^(all|[1-9][0-9]{0,5}|[1-9][0-9]?%|100%)$",
         "minimum": 1, "maximum": 999_999,
     })
 }
 
-fn number_or_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+pub(crate) fn number_or_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged, expecting = "all, a number, or a percentage")]
     enum Either {

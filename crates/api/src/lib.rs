@@ -2,11 +2,18 @@
 
 pub mod admission;
 mod children;
+mod group_admission;
 pub mod policy;
 mod policy_status;
+mod readiness_group;
 pub mod record;
 mod selectors;
 
+pub use group_admission::GROUP_ADMISSION_RULES;
 pub use policy::{ReadinessPolicy, ReadinessPolicySpec};
 pub use policy_status::ReadinessPolicyStatus;
+pub use readiness_group::{
+    FluxObjectRef, GroupMember, MemberCount, MemberRef, ReadinessGroup, ReadinessGroupSpec,
+    ReadinessGroupStatus,
+};
 pub use record::{ReadinessRecord, ReadinessRecordSpec};

@@ -258,11 +258,11 @@ fn ready() -> String {
     "Ready".to_owned()
 }
 
-fn zero_seconds() -> String {
+pub(crate) fn zero_seconds() -> String {
     "0s".to_owned()
 }
 
-fn five_seconds() -> String {
+pub(crate) fn five_seconds() -> String {
     "5s".to_owned()
 }
 

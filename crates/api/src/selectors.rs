@@ -37,7 +37,7 @@ pub struct LabelSelector {
 }
 
 /// JSON schema of labels: more, or longer ones, no object can carry.
-fn label_map(_: &mut SchemaGenerator) -> Schema {
+pub(crate) fn label_map(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object", "maxProperties": 64, "additionalProperties": { "type": "string", "maxLength": 63 },
     })

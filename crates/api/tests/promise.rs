@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use api::{ReadinessPolicy, ReadinessPolicySpec, ReadinessRecord, ReadinessRecordSpec};
+use api::{ReadinessGroup, ReadinessPolicy, ReadinessPolicySpec, ReadinessRecord, ReadinessRecordSpec};
 use kube::CustomResourceExt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -259,7 +259,11 @@ fn the_defaults_of_the_schema_are_those_of_the_reader() {
 
 #[test]
 fn the_resources_are_called_as_users_call_them() {
-    let crds = [serde_json::to_value(ReadinessPolicy::crd()), serde_json::to_value(ReadinessRecord::crd())];
+    let crds = [
+        serde_json::to_value(ReadinessPolicy::crd()),
+        serde_json::to_value(ReadinessGroup::crd()),
+        serde_json::to_value(ReadinessRecord::crd()),
+    ];
     let said = crds.map(|crd| {
         let crd = crd.unwrap();
         let spec = &crd["spec"];
@@ -297,5 +301,15 @@ fn the_resources_are_called_as_users_call_them() {
         false,
         "Kind Of Parent Outcomes Age",
     ]);
-    assert_eq!(said, [policies, records]);
+    let groups = json!([
+        "readinessgroups.rollcall.dev",
+        "ReadinessGroup",
+        "rgroup",
+        "rollcall",
+        "Namespaced",
+        "v1alpha1",
+        true,
+        "Ready Reason Message Age",
+    ]);
+    assert_eq!(said, [policies, groups, records]);
 }

@@ -7,6 +7,7 @@ use anyhow::Context;
 use serde_json::Value;
 use tokio::time::{Interval, MissedTickBehavior};
 use tracing::{info, warn};
+use watcher::plan::LabelMatcher;
 use watcher::status::{
     FIELD_MANAGER, OwnTypes, ParentStatus, PatchGuard, WantedConditions, guarded_patch, patch_body,
     written_types,
@@ -15,7 +16,7 @@ use watcher::wire::WireMeta;
 use watcher::{ApiKind, ParentObject, get_live, list_live, resolve_kind};
 
 use crate::policies::namespace_kind;
-use policy::{CompiledPolicy, FoundPolicy};
+use policy::{CompiledPolicy, FoundPolicy, GROUP_KIND, policies_of_groups, read_group};
 use rollcall_core::write_reply;
 
 /// Most times that the removal from one parent is sent, where others change its conditions meanwhile.
@@ -203,11 +204,17 @@ async fn delete_record(client: &kube::Client, api: &ApiKind, record: &ParentObje
     Ok(())
 }
 
-/// Lists the cluster's policies in the form that a release needs.
+/// Lists the cluster's policies, and those that stand for its ReadinessGroups.
 pub async fn list_policies(client: &kube::Client) -> anyhow::Result<Vec<FoundPolicy>> {
-    let Some(kind) = resolve_kind(client, "rollcall.dev", None, "ReadinessPolicy").await? else {
-        return Ok(Vec::new());
-    };
-    let policies = list_live::<ParentObject>(client, &kind, None, None).await?;
-    Ok(policies.iter().map(policy::read_policy).collect())
+    let policies = list_own_kind(client, "ReadinessPolicy").await?;
+    let groups: Vec<_> = list_own_kind(client, GROUP_KIND.1).await?.iter().map(read_group).collect();
+    let of_groups = policies_of_groups(groups.iter(), &LabelMatcher::default());
+    Ok(policies.iter().map(policy::read_policy).chain(of_groups).collect())
+}
+
+async fn list_own_kind(client: &kube::Client, kind: &str) -> anyhow::Result<Vec<ParentObject>> {
+    match resolve_kind(client, GROUP_KIND.0, None, kind).await? {
+        Some(kind) => Ok(list_live(client, &kind, None, None).await?),
+        None => Ok(Vec::new()),
+    }
 }

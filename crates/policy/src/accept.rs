@@ -6,9 +6,9 @@ use std::sync::Arc;
 use aggregator::{Acceptance, PolicyId};
 use api::ReadinessPolicySpec;
 use api::policy::AcceptedPolicy;
-use watcher::plan::LabelMatcher;
+use watcher::plan::{LabelMatcher, ShapeMatcher};
 
-use super::compile::{CompiledPolicy, compile_with};
+use super::compile::CompiledPolicy;
 use super::found_policy::{FoundPolicy, RefusedPolicy};
 use super::groups::CompiledGroup;
 use super::library_rules::{LibraryRules, LibraryState};
@@ -86,14 +86,14 @@ enum Choice {
 struct Claim {
     /// Parent kind and condition type.
     of: (KindKey, String),
-    selectors: (LabelMatcher, Option<LabelMatcher>),
+    selectors: (LabelMatcher, Option<LabelMatcher>, Option<ShapeMatcher>),
 }
 
 fn claim_of(compiled: &CompiledPolicy) -> Claim {
     let kind = (compiled.parent.group.clone(), compiled.parent.kind.clone());
     Claim {
         of: (kind, compiled.condition.clone()),
-        selectors: (compiled.selector.clone(), compiled.namespace_selector.clone()),
+        selectors: (compiled.selector.clone(), compiled.namespace_selector.clone(), compiled.shape.clone()),
     }
 }
 
@@ -137,7 +137,7 @@ impl<'f> Candidate<'f> {
     ) -> Self {
         let known = known.filter(|known| known.uid == found.uid).cloned();
         let last = known.or_else(|| AcceptedSpec::kept_by(found)).and_then(|last| {
-            let compiled = compile_with(&last.spec, settings).ok()?;
+            let compiled = found.compile_as_own(&last.spec, settings).ok()?;
             registry.enroll(&compiled).is_ok().then_some((last, compiled))
         });
         let wish = found.compile_spec(settings).and_then(|compiled| match registry.enroll(&compiled) {

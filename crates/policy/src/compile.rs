@@ -10,8 +10,11 @@ use api::policy::{
 };
 use readiness::StuckLimits;
 use rollcall_cel::ProofExpression;
-use watcher::plan::{KopfMarkRule, LabelMatcher, ObservedGenerationRule, OutcomeRetention, ProofRule};
+use watcher::plan::{
+    KopfMarkRule, LabelMatcher, ObservedGenerationRule, OutcomeRetention, ProofRule, ShapeMatcher,
+};
 
+use super::group_shape::{GroupSelection, has_critical_children};
 use super::groups::{CompiledGroup, compile_groups, default_groups};
 use super::policy_checker::{PolicyChecker, compile_selector};
 use super::problem::PolicyProblem;
@@ -26,6 +29,8 @@ pub struct CompiledPolicy {
     pub selector: LabelMatcher,
     /// Label selector of the parents' namespaces.
     pub namespace_selector: Option<LabelMatcher>,
+    /// Selects ReadinessGroups by what they ask for.
+    pub shape: Option<ShapeMatcher>,
     /// Groups of children.
     pub groups: Vec<CompiledGroup>,
     /// Minimum number of critical children in all groups together.
@@ -96,9 +101,36 @@ pub fn compile_with(
     spec: &ReadinessPolicySpec,
     settings: &PolicySettings,
 ) -> Result<CompiledPolicy, Vec<PolicyProblem>> {
+    compile_checked(spec, settings, crate::admission::check_spec(spec))
+}
+
+/// Compiles what stands for these ReadinessGroups. A group with members that have to be ready is never
+/// ready without one.
+pub(super) fn compile_for_groups(
+    spec: &ReadinessPolicySpec,
+    settings: &PolicySettings,
+    groups: &GroupSelection,
+) -> Result<CompiledPolicy, Vec<PolicyProblem>> {
+    let mut problems = crate::admission::check_spec(spec);
+    // No policy of the cluster may name this kind.
+    problems.retain(|problem| problem.field != "spec.parent.group");
+    let compiled = compile_checked(spec, settings, problems)?;
+    if groups.shape.is_refused() {
+        return Ok(CompiledPolicy { groups: Vec::new(), min: 0, ..groups.select(compiled) });
+    }
+    let min = u32::from(has_critical_children(spec));
+    Ok(CompiledPolicy { min, ..groups.select(compiled) })
+}
+
+/// Compiles a spec for which the API server's own checks found these problems.
+fn compile_checked(
+    spec: &ReadinessPolicySpec,
+    settings: &PolicySettings,
+    problems: Vec<PolicyProblem>,
+) -> Result<CompiledPolicy, Vec<PolicyProblem>> {
     let parent = KindRef { group: spec.parent.group.clone(), version: None, kind: spec.parent.kind.clone() };
     let mut check = PolicyChecker {
-        problems: crate::admission::check_spec(spec),
+        problems,
         settings,
         protected_parent: settings.is_protected(&parent).then_some(parent.kind),
     };
@@ -130,6 +162,7 @@ pub fn compile_with(
         },
         selector: compile_selector(spec.parent.selector.as_ref()).unwrap_or_default(),
         namespace_selector: compile_selector(spec.parent.namespace_selector.as_ref()),
+        shape: None,
         groups,
         min,
         condition: spec.condition.r#type.clone(),

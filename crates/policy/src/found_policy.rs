@@ -3,7 +3,8 @@
 use api::ReadinessPolicySpec;
 use watcher::ParentObject;
 
-use super::compile::{CompiledPolicy, compile_with};
+use super::compile::{CompiledPolicy, compile_for_groups, compile_with};
+use super::group_shape::GroupSelection;
 use super::policy_reason::PolicyReason;
 use super::problem::PolicyProblem;
 use super::protected_kinds::PolicySettings;
@@ -36,6 +37,8 @@ pub struct FoundPolicy {
     pub spec: Result<ReadinessPolicySpec, String>,
     /// The object as it came, where its spec is none.
     pub text: Option<Box<str>>,
+    /// The ReadinessGroups that it stands for, where it is not an object of the cluster.
+    pub groups: Option<GroupSelection>,
     /// Status as last read.
     pub status: api::ReadinessPolicyStatus,
 }
@@ -46,7 +49,19 @@ impl FoundPolicy {
         let told = |problems: Vec<PolicyProblem>| {
             problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
         };
-        compile_with(self.spec.as_ref().map_err(Clone::clone)?, settings).map_err(told)
+        self.compile_as_own(self.spec.as_ref().map_err(Clone::clone)?, settings).map_err(told)
+    }
+
+    /// Compiles this spec of the policy.
+    pub(super) fn compile_as_own(
+        &self,
+        spec: &ReadinessPolicySpec,
+        settings: &PolicySettings,
+    ) -> Result<CompiledPolicy, Vec<PolicyProblem>> {
+        match &self.groups {
+            Some(groups) => compile_for_groups(spec, settings, groups),
+            None => compile_with(spec, settings),
+        }
     }
 }
 
@@ -72,6 +87,7 @@ pub fn read_policy(policy: &ParentObject) -> FoundPolicy {
         labels: meta.labels.clone(),
         text: spec.is_err().then(|| text.into()),
         spec,
+        groups: None,
         status: serde_json::from_str::<StatusField>(text).ok().and_then(|s| s.status).unwrap_or_default(),
     }
 }

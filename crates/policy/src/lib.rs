@@ -5,7 +5,9 @@ mod accept;
 mod admission;
 mod compile;
 pub mod crd;
+mod fnv;
 mod found_policy;
+mod group_shape;
 mod groups;
 mod inventory;
 mod library_rules;
@@ -24,9 +26,12 @@ mod stub;
 mod yaml;
 
 pub use accept::{AcceptedSpec, PolicyBook};
-pub use admission::check_written_spec;
+pub use admission::{check_written_group_spec, check_written_spec};
 pub use compile::{CompiledPolicy, compile, compile_with, is_status_owned_by_others};
 pub use found_policy::{FoundPolicy, RefusedPolicy, read_policy};
+pub use group_shape::{
+    FoundGroup, GROUP_KIND, GroupSelection, policies_of_groups, policy_of_group, read_group,
+};
 pub use groups::{CompiledGroup, GroupCount};
 pub use inventory::{ConditionInventory, PresentPolicy};
 pub use library_rules::{LibraryRules, LibraryState, UnreadLibraries, compile_library_rule};

@@ -211,6 +211,7 @@ fn parent_rule(policy: &PolicyInUse) -> ParentRule {
         selector: compiled.selector.clone(),
         namespace_selector: compiled.namespace_selector.clone(),
         namespaces: Vec::new(),
+        shape: compiled.shape.clone(),
         condition: compiled.condition.as_str().into(),
         fallback: compiled.fallback.as_deref().map(Into::into),
         takeover: compiled.takeover,

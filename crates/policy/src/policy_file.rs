@@ -1,17 +1,18 @@
-//! Policies, and CRDs beside them, from a file of one or more YAML or JSON documents.
+//! Policies and groups, and CRDs beside them, from a file of one or more YAML or JSON documents.
 
 use std::path::Path;
 
-use anyhow::{Context, bail};
-use api::ReadinessPolicy;
+use anyhow::{Context, Error, bail};
+use api::{ReadinessGroup, ReadinessPolicy};
 use serde_json::Value;
 
 use super::found_policy::FoundPolicy;
+use super::group_shape::{GROUP_KIND, policy_of_group};
 
 /// Object of a manifest file.
 #[derive(Debug)]
 pub enum PolicyManifest {
-    /// ReadinessPolicy.
+    /// ReadinessPolicy, or the policy by which a ReadinessGroup is judged.
     Policy(Box<FoundPolicy>),
     /// `CustomResourceDefinition`, unchanged.
     Crd(Value),
@@ -22,7 +23,11 @@ pub fn read_policies(path: &Path) -> anyhow::Result<Vec<FoundPolicy>> {
     let policies = read_manifests(path)?.into_iter().enumerate().map(|(at, manifest)| match manifest {
         PolicyManifest::Policy(found) => Ok(*found),
         PolicyManifest::Crd(_) => {
-            bail!("{}: document {}: not a rollcall.dev ReadinessPolicy", path.display(), at + 1)
+            bail!(
+                "{}: document {}: not a rollcall.dev ReadinessPolicy or ReadinessGroup",
+                path.display(),
+                at + 1
+            )
         }
     });
     policies.collect()
@@ -75,10 +80,13 @@ fn parse_manifest(object: Value) -> anyhow::Result<PolicyManifest> {
     if object["kind"] == "CustomResourceDefinition" {
         return Ok(PolicyManifest::Crd(object));
     }
-    let is_policy = object["kind"] == "ReadinessPolicy"
-        && object["apiVersion"].as_str().is_some_and(|v| v.starts_with("rollcall.dev/"));
-    if !is_policy {
-        bail!("not a rollcall.dev ReadinessPolicy");
+    let is_own = object["apiVersion"].as_str().is_some_and(|v| v.starts_with("rollcall.dev/"));
+    if is_own && object["kind"] == GROUP_KIND.1 {
+        let group: ReadinessGroup = serde_json::from_value(object)?;
+        return Ok(PolicyManifest::Policy(Box::new(policy_of_group(&group.spec).map_err(Error::msg)?)));
+    }
+    if !is_own || object["kind"] != "ReadinessPolicy" {
+        bail!("not a rollcall.dev ReadinessPolicy or ReadinessGroup");
     }
     let policy: ReadinessPolicy = serde_json::from_value(object)?;
     let name = policy.metadata.name.context("metadata.name is missing")?;
@@ -95,6 +103,7 @@ fn parse_manifest(object: Value) -> anyhow::Result<PolicyManifest> {
         labels: labels.into_iter().map(|(k, v)| (k.into(), v.into())).collect(),
         spec: Ok(policy.spec),
         text: None,
+        groups: None,
         status: api::ReadinessPolicyStatus::default(),
     })))
 }
@@ -169,7 +178,13 @@ mod tests {
     fn what_is_no_policy_is_named_by_its_place() {
         let told = |text: &str| format!("{:#}", names(text).unwrap_err());
         let among = format!("{}\n---\nkind: List\nitems:\n- {}\n- kind: Secret\n", policy("a"), policy("b"));
-        assert_eq!(told(&among), "document 2, items[1]: not a rollcall.dev ReadinessPolicy");
-        assert_eq!(told("kind: List\nitems: 3\n"), "document 1: not a rollcall.dev ReadinessPolicy");
+        assert_eq!(
+            told(&among),
+            "document 2, items[1]: not a rollcall.dev ReadinessPolicy or ReadinessGroup"
+        );
+        assert_eq!(
+            told("kind: List\nitems: 3\n"),
+            "document 1: not a rollcall.dev ReadinessPolicy or ReadinessGroup"
+        );
     }
 }

@@ -25,6 +25,7 @@ mod front;
 mod generation;
 mod grafana;
 mod grants;
+mod groups;
 mod guides;
 mod helm;
 mod history;

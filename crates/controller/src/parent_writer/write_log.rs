@@ -80,7 +80,8 @@ mod tests {
 
     #[test]
     fn a_crowd_is_logged_up_to_a_limit_and_then_one_line_every_two_seconds_says_how_many_it_stands_for() {
-        let mut allowance = LineAllowance { left: MAX_LINES_AT_ONCE, filled_to: Time::default(), held_back: 0 };
+        let mut allowance =
+            LineAllowance { left: MAX_LINES_AT_ONCE, filled_to: Time::default(), held_back: 0 };
         let second = Duration::from_secs(1);
         let at_once: Vec<_> = (0..800).map_while(|_| allowance.take_line(Time::default())).collect();
         assert_eq!(at_once, vec![0; 500]);
@@ -96,7 +97,8 @@ mod tests {
 
     #[test]
     fn what_is_written_now_and_then_is_logged_each_time() {
-        let mut allowance = LineAllowance { left: MAX_LINES_AT_ONCE, filled_to: Time::default(), held_back: 0 };
+        let mut allowance =
+            LineAllowance { left: MAX_LINES_AT_ONCE, filled_to: Time::default(), held_back: 0 };
         for minute in 0_u32..10_000 {
             let now = Time::default() + minute * Duration::from_mins(1);
             assert_eq!([allowance.take_line(now), allowance.take_line(now)], [Some(0), Some(0)]);

@@ -4,6 +4,7 @@ mod acceptance_notices;
 mod conditions;
 mod departures;
 mod grants;
+mod group_policies;
 mod inventory_client;
 mod inventory_map;
 mod namespace_selection;

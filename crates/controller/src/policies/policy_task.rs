@@ -20,13 +20,14 @@ use watcher::{FollowEvent, FollowFailure, FollowOptions, ParentObject, WireObjec
 
 use super::departures::Departure;
 use super::grants::{GrantFindings, GrantResult, GrantSettings, RightsGranter};
+use super::group_policies::GroupPolicies;
 use super::inventory_client::{InventoryClient, InventorySettings};
 use super::namespace_selection::{RelistSchedule, apply_namespace_event, policies_choosing_otherwise};
 use super::policy_task_state::{PolicyTaskState, REFUSED_FOR_LONG};
 use super::release_check::ReleaseCheck;
 use super::rights::{ReviewResult, RightsReviewer};
 use super::status::{PolicyStatusWriter, PolicyTroubles};
-use super::watched_kinds::{namespace_kind, policy_kind};
+use super::watched_kinds::{group_kind, namespace_kind, policy_kind};
 use crate::clock::ServerClock;
 use crate::kind_tasks::{KindContext, KindRequest, KindTasks, RecordsTrouble};
 use crate::lease::Leadership;
@@ -73,7 +74,7 @@ impl PolicyTask {
         stop: CancellationToken,
     ) -> anyhow::Result<()> {
         let (mut state, mut kinds) = self.begin()?;
-        let mut events = self.policy_events();
+        let (mut events, mut groups) = (self.policy_events(), self.group_events());
         let notices = self.grants.notices.clone();
         let mut statuses =
             PolicyStatusWriter::new(&self.context, self.clock.clone(), self.leadership.clone(), notices);
@@ -94,6 +95,8 @@ impl PolicyTask {
                 Some(event) = events.next() => {
                     self.on_policy_event(event, &mut state, granter.findings(), &mut statuses)
                 }
+                Some(event) = groups.next() => state.groups.apply_event(event),
+                () = state.groups.wait_until_due() => state.groups.decide_policies(),
                 Some(departure) = state.departures.next(&state.selector) => {
                     self.settle_departure(departure, &mut state)
                 }
@@ -135,7 +138,10 @@ impl PolicyTask {
         let mut kinds = KindTasks::new(self.context.clone());
         let mut state = PolicyTaskState::reporting_to(&self.context.failures);
         match &self.source {
-            PolicySource::Cluster(selector) => state.selector = selector.clone(),
+            PolicySource::Cluster(selector) => {
+                state.groups = GroupPolicies::new(selector, &state.failures);
+                state.selector = selector.clone();
+            }
             PolicySource::File(found) => {
                 state.policies = StagedList::of_complete(found.iter().map(|f| (f.name.clone(), f.clone())));
                 self.replan_all(&mut state, &mut kinds)?;
@@ -249,6 +255,16 @@ impl PolicyTask {
                     event => event,
                 };
                 events.map(kept).boxed()
+            }
+            PolicySource::File(_) => futures::stream::pending().boxed(),
+        }
+    }
+
+    fn group_events(&self) -> BoxStream<'static, FollowEvent<ParentObject>> {
+        match &self.source {
+            PolicySource::Cluster(_) => {
+                let options = FollowOptions::new(self.context.seed);
+                follow(&self.context.client, &group_kind(), None, options).boxed()
             }
             PolicySource::File(_) => futures::stream::pending().boxed(),
         }

@@ -20,6 +20,7 @@ use watcher::wire::ChildObject;
 use watcher::{ApiFailureCause, FollowEvent, FollowFailure, ParentObject};
 
 use super::departures::Departures;
+use super::group_policies::GroupPolicies;
 use super::inventory_client::InventoryResult;
 use super::namespace_selection::{NamespaceLabels, RelistSchedule};
 use super::rights::RightsReviewer;
@@ -35,6 +36,7 @@ pub(super) struct PolicyTaskState {
     pub(super) selector: LabelMatcher,
     pub(super) policies: StagedList<String, FoundPolicy>,
     pub(super) departures: Departures,
+    pub(super) groups: GroupPolicies,
     pub(super) book: PolicyBook,
     /// Since when policies are refused that were never accepted.
     pub(super) refused_since: BTreeMap<String, Time>,
@@ -48,7 +50,7 @@ pub(super) struct PolicyTaskState {
     pub(super) relists: RelistSchedule,
     pub(super) libraries: ScriptLibraries,
     pub(super) rights: RightsReviewer,
-    failures: FailureReporter,
+    pub(super) failures: FailureReporter,
 }
 
 impl PolicyTaskState {
@@ -129,7 +131,7 @@ impl PolicyTaskState {
         let Some(items) = self.policies.items() else { return false };
         let before = written(&self.book.in_use);
         let departing = self.departures.suspected().filter(|found| !items.contains_key(&found.name));
-        let found = items.values().chain(departing);
+        let found = items.values().chain(departing).chain(self.groups.policies());
         self.book.decide(found, settings, &self.libraries, &mut self.registry);
         self.note_refused(now);
         // What a policy said that is gone or changed is taken back from its parents.
@@ -218,10 +220,11 @@ fn present_policy<'p>(found: &'p FoundPolicy, book: &PolicyBook) -> PresentPolic
     }
 }
 
-/// Types of conditions that these policies write, by parent kind.
+/// Types of conditions that these policies write, by parent kind. Not on ReadinessGroups: what is written there goes with
+/// the group, and those of another release are not for this one to clean.
 fn written<'p>(policies: impl IntoIterator<Item = &'p PolicyInUse>) -> Released {
     let mut written = Released::new();
-    for PolicyInUse { compiled, .. } in policies {
+    for PolicyInUse { compiled, .. } in policies.into_iter().filter(|used| used.compiled.shape.is_none()) {
         let key = (compiled.parent.group.clone(), compiled.parent.kind.clone());
         let types = written_types(&compiled.condition, compiled.fallback.as_deref());
         written.entry(key).or_default().extend(types.map(str::to_owned));

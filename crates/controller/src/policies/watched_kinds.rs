@@ -14,6 +14,18 @@ pub(super) fn policy_kind() -> ApiKind {
     }
 }
 
+/// ReadinessGroup, as it is served.
+pub(super) fn group_kind() -> ApiKind {
+    ApiKind {
+        group: "rollcall.dev".into(),
+        version: "v1alpha1".into(),
+        kind: "ReadinessGroup".into(),
+        plural: "readinessgroups".into(),
+        namespaced: true,
+        has_status: true,
+    }
+}
+
 /// Namespace, as it is served.
 pub(crate) fn namespace_kind() -> ApiKind {
     ApiKind {

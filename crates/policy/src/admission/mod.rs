@@ -5,7 +5,7 @@ mod field_schema;
 
 use std::sync::OnceLock;
 
-use api::ReadinessPolicySpec;
+use api::{ReadinessGroupSpec, ReadinessPolicySpec};
 use serde_json::Value;
 
 use crate::problem::PolicyProblem;
@@ -19,6 +19,27 @@ pub(crate) fn check_spec(spec: &ReadinessPolicySpec) -> Vec<PolicyProblem> {
             vec![PolicyProblem { field: "spec".to_owned(), what: error.to_string(), at: None }]
         }
     }
+}
+
+/// Everything for which the API server would refuse the spec of this group.
+pub(crate) fn check_group_spec(spec: &ReadinessGroupSpec) -> Vec<PolicyProblem> {
+    match serde_json::to_value(spec) {
+        Ok(spec) => group_schema().check_value(&spec, "spec", RuleErrors::Refused),
+        Err(error) => vec![PolicyProblem { field: "spec".to_owned(), what: error.to_string(), at: None }],
+    }
+}
+
+/// Like [`check_written_spec`], for the spec of a ReadinessGroup.
+pub fn check_written_group_spec(spec: &Value) -> Vec<PolicyProblem> {
+    group_schema().check_value(spec, "spec", RuleErrors::Ignored)
+}
+
+fn group_schema() -> &'static FieldSchema {
+    static GROUP_SCHEMA: OnceLock<FieldSchema> = OnceLock::new();
+    GROUP_SCHEMA.get_or_init(|| {
+        let schema = crate::crd::group_spec_schema().and_then(|schema| FieldSchema::compile(&schema));
+        schema.expect("invariant: the CRD is part of this program, and a test compiles it")
+    })
 }
 
 /// Everything for which the API server would refuse this spec as it was written. What is not of the right type at all is

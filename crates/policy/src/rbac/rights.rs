@@ -90,6 +90,8 @@ pub fn own_rights() -> (Vec<RbacRule>, Vec<RbacRule>) {
     let cluster = vec![
         RbacRule::new("rollcall.dev", &["readinesspolicies"], WATCH_VERBS, "the policies"),
         RbacRule::new("rollcall.dev", &["readinesspolicies/status"], &["get", "patch"], "their status"),
+        RbacRule::new("rollcall.dev", &["readinessgroups"], WATCH_VERBS, "the groups"),
+        RbacRule::new("rollcall.dev", &["readinessgroups/status"], &["get", "patch"], "their status"),
         RbacRule::new("authentication.k8s.io", &["tokenreviews"], &["create"], review).for_explanations(),
         RbacRule::new("authorization.k8s.io", &["subjectaccessreviews"], &["create"], review)
             .for_explanations(),

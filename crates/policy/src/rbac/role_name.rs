@@ -1,14 +1,24 @@
 //! Names of the roles of policies.
 
+use crate::fnv::fnv1a;
+use crate::group_shape::GROUP_KIND;
+
 /// Longest name of an object.
 const MAX_NAME_LENGTH: usize = 253;
 const ROLE_NAME_PREFIX: &str = "rollcall-policy-";
+/// That of what stands for ReadinessGroups.
+const GROUP_ROLE_PREFIX: &str = "rollcall-group-";
 /// A dash and the hash in hexadecimal digits.
 const HASH_LENGTH: usize = 17;
 
 /// Name of the roles that hold the rights of this policy. Other policies have other names; a name that would be too
 /// long is cut and ends in a hash of the whole.
 pub fn policy_role_name(policy: &str) -> String {
+    if let Some((_, shape)) =
+        policy.split_once(&format!("{}/", GROUP_KIND.1)).filter(|(before, _)| before.is_empty())
+    {
+        return format!("{GROUP_ROLE_PREFIX}{shape}");
+    }
     let name = format!("{ROLE_NAME_PREFIX}{policy}");
     if name.len() <= MAX_NAME_LENGTH {
         return name;
@@ -21,13 +31,6 @@ pub fn policy_role_name(policy: &str) -> String {
     format!("{kept}-{:016x}", fnv1a(policy.as_bytes()))
 }
 
-/// FNV-1a: the same in every release, which the standard library does not promise of its own.
-fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -36,6 +39,7 @@ mod tests {
     fn every_policy_has_a_role_name_of_its_own_that_the_server_takes() {
         assert_eq!(policy_role_name("databases"), "rollcall-policy-databases");
         assert_eq!(policy_role_name("team.databases"), "rollcall-policy-team.databases");
+        assert_eq!(policy_role_name("ReadinessGroup/0123456789abcdef"), "rollcall-group-0123456789abcdef");
         let long = |last: &str| format!("{}.{}.{last}", "a".repeat(220), "b".repeat(20));
         let (one, two) = (policy_role_name(&long("x")), policy_role_name(&long("y")));
         assert_ne!(one, two);

@@ -21,7 +21,7 @@ use crate::text::sanitize_text;
 /// `rollcall check`.
 #[derive(Args, Debug)]
 pub(crate) struct CheckArgs {
-    /// Files with ReadinessPolicies, YAML or JSON; `-` is standard input. CRDs in them provide the plural names and
+    /// Files with ReadinessPolicies and ReadinessGroups, YAML or JSON; `-` is standard input. CRDs in them provide the plural names and
     /// scopes of their kinds.
     #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
@@ -90,7 +90,7 @@ pub(crate) fn run_check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     };
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error).context("failed to write"),
-        _ if findings.is_empty() => anyhow::bail!("no ReadinessPolicy in the given files"),
+        _ if findings.is_empty() => anyhow::bail!("no ReadinessPolicy or ReadinessGroup in the given files"),
         // Only unreadable files: no policy could be checked.
         _ if findings.iter().all(|finding| finding.policy.is_empty()) => Ok(ExitCode::from(2)),
         _ => Ok(ExitCode::from(u8::from(findings.iter().any(|f| f.severity == CheckSeverity::Error)))),
@@ -212,7 +212,9 @@ fn rival_findings(valid: &[ValidPolicy]) -> Vec<CheckFinding> {
     };
     let mut found = Vec::new();
     for (at, policy) in valid.iter().enumerate() {
-        if let Some(first) = valid[..at].iter().find(|first| key(first) == key(policy)) {
+        // Groups that are judged by one policy are parents each.
+        let is_rival = |first: &&ValidPolicy| first.compiled.shape.is_none() && key(first) == key(policy);
+        if let Some(first) = valid[..at].iter().find(is_rival) {
             let what = format!("policy {} has the same parent and the same condition", first.name);
             let (file, name) = (&policy.file, &policy.name);
             found.push(CheckFinding::new(

@@ -2,11 +2,12 @@
 
 use std::fmt::Write;
 
-use api::ReadinessPolicy;
+use api::{ReadinessGroup, ReadinessPolicy};
 use policy::{
-    CompiledPolicy, NOT_AN_OBJECT_NAME, PolicyProblem, PolicySettings, ProtectedKind, check_written_spec,
-    compile_with, is_object_name,
+    CompiledPolicy, GROUP_KIND, NOT_AN_OBJECT_NAME, PolicyProblem, PolicySettings, ProtectedKind,
+    check_written_group_spec, check_written_spec, compile_with, is_object_name, policy_of_group,
 };
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::limits::STUCK_AFTER;
@@ -23,11 +24,13 @@ pub(super) fn check_policy(
     let problem = |field: &str, what: &str| {
         vec![PolicyProblem { field: field.to_owned(), what: what.to_owned(), at: None }]
     };
-    let group = value["apiVersion"].as_str().unwrap_or_default().starts_with("rollcall.dev/");
-    if value["kind"] != "ReadinessPolicy" || !group {
-        return Err(problem("kind", "not a rollcall.dev ReadinessPolicy"));
+    let is_own = value["apiVersion"].as_str().unwrap_or_default().starts_with("rollcall.dev/");
+    let is_group = is_own && value["kind"] == GROUP_KIND.1;
+    if !is_group && (!is_own || value["kind"] != "ReadinessPolicy") {
+        return Err(problem("kind", "not a rollcall.dev ReadinessPolicy or ReadinessGroup"));
     }
-    let mut gaps = RemovedFields { refused: check_written_spec(&value["spec"]), ..RemovedFields::default() };
+    let refused = if is_group { check_written_group_spec } else { check_written_spec };
+    let mut gaps = RemovedFields { refused: refused(&value["spec"]), ..RemovedFields::default() };
     match value["metadata"]["name"].as_str().filter(|name| !name.is_empty()) {
         None => return Err(problem("metadata.name", "is missing")),
         Some(name) if !is_object_name(name) => {
@@ -37,7 +40,8 @@ pub(super) fn check_policy(
     }
     // Unreadable fields are removed so that the rest can be checked.
     while gaps.problems.len() < MAX_FIELD_PROBLEMS {
-        match decode_policy(&value) {
+        let decoded = if is_group { decode_group(&value) } else { decode_policy(&value) };
+        match decoded {
             Ok(policy) => return gaps.check_rest(&policy, protected),
             Err(found) => {
                 let (field, known) = (found.field.clone(), gaps.is_consequence(&found));
@@ -98,11 +102,11 @@ impl RemovedFields {
     /// Checks the readable rest of the policy and suppresses further problems of removed fields.
     fn check_rest(
         mut self,
-        policy: &ReadinessPolicy,
+        policy: &CheckedManifest,
         protected: &[ProtectedKind],
     ) -> Result<CompiledPolicy, Vec<PolicyProblem>> {
         let settings = PolicySettings { stuck_after: STUCK_AFTER, protected: protected.to_vec() };
-        let found = match compile_with(&policy.spec, &settings) {
+        let found = match policy.compile(&settings) {
             Ok(compiled) if self.problems.is_empty() && self.refused.is_empty() => return Ok(compiled),
             Ok(_) => Vec::new(),
             Err(found) => found,
@@ -137,7 +141,34 @@ fn missing_field(path: &str, what: &str) -> Option<String> {
     Some(if path == "." { name.to_owned() } else { format!("{path}.{name}") })
 }
 
-fn decode_policy(value: &Value) -> Result<ReadinessPolicy, PolicyProblem> {
+/// A manifest all of whose fields could be read.
+enum CheckedManifest {
+    Policy(Box<ReadinessPolicy>),
+    Group(Box<ReadinessGroup>),
+}
+
+impl CheckedManifest {
+    fn compile(&self, settings: &PolicySettings) -> Result<CompiledPolicy, Vec<PolicyProblem>> {
+        match self {
+            CheckedManifest::Policy(policy) => compile_with(&policy.spec, settings),
+            CheckedManifest::Group(group) => {
+                let compiled = policy_of_group(&group.spec).and_then(|policy| policy.compile_spec(settings));
+                let refused = |what| PolicyProblem { field: "spec".to_owned(), what, at: None };
+                compiled.map_err(|what| vec![refused(what)])
+            }
+        }
+    }
+}
+
+fn decode_policy(value: &Value) -> Result<CheckedManifest, PolicyProblem> {
+    decode_manifest(value).map(|policy| CheckedManifest::Policy(Box::new(policy)))
+}
+
+fn decode_group(value: &Value) -> Result<CheckedManifest, PolicyProblem> {
+    decode_manifest(value).map(|group| CheckedManifest::Group(Box::new(group)))
+}
+
+fn decode_manifest<T: DeserializeOwned>(value: &Value) -> Result<T, PolicyProblem> {
     serde_path_to_error::deserialize(value).map_err(|error: serde_path_to_error::Error<serde_json::Error>| {
         let (path, what) = (error.path().to_string(), error.inner().to_string());
         // An unknown field is named in the message only: its position is its own, not that of the enclosing object.

@@ -6,6 +6,7 @@ mod proof;
 mod read_budget;
 mod references;
 mod selector;
+mod shape;
 mod template;
 
 use std::fmt;
@@ -23,6 +24,7 @@ pub use proof::{ExcerptRule, MAX_EXCERPT_BYTES, ProofRule};
 pub use read_budget::ReadBudget;
 pub use references::{ChildReference, ReferencePath, ReferencePathError};
 pub use selector::{LabelMatchTerm, LabelMatcher};
+pub use shape::{ReadShape, ShapeMatcher};
 pub use template::{ParentTemplate, ParentTemplateError};
 
 use crate::status::{OwnTypes, written_types};
@@ -64,6 +66,13 @@ impl Interest {
             release: Vec::new(),
             counted: true,
         }
+    }
+
+    /// Returns `true` if a parent with these labels, of a kind whose parents say themselves what they ask for, is another
+    /// release's: what stands on it is not for this one to take away.
+    pub fn is_for_others(&self, labels: &[(Box<str>, Box<str>)]) -> bool {
+        let is_elsewhere = |rule: &ParentRule| rule.shape.is_some() && !rule.selector.matches(labels);
+        !self.parent.is_empty() && self.parent.iter().all(is_elsewhere)
     }
 
     /// Adds fields that a proof reads of its objects.
@@ -206,6 +215,8 @@ pub struct ParentRule {
     pub namespace_selector: Option<LabelMatcher>,
     /// Namespaces of the parents; empty for all.
     pub namespaces: Vec<Box<str>>,
+    /// What the parents ask for in their spec; `None` if that is of no account.
+    pub shape: Option<ShapeMatcher>,
     /// Condition type to write.
     pub condition: ArcStr,
     /// Condition type to use instead if another client owns `condition`.
@@ -239,6 +250,7 @@ impl ParentRule {
             selector: LabelMatcher::default(),
             namespace_selector: None,
             namespaces: Vec::new(),
+            shape: None,
             condition: "Ready".into(),
             fallback: None,
             takeover: false,

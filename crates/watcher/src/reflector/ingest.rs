@@ -107,7 +107,7 @@ fn ingest_by_plan(
         memory::observe_late_object(&parts.memory, store, interest, child);
         return Some(ApplyOutcome::Stale);
     }
-    let of_parent = store.namespaces.parent_rules(interest, meta);
+    let of_parent = store.namespaces.parent_rules(interest, meta, object);
     let rules = &of_parent.rules;
     let held = store.rows.find_key(uid);
     let known = |slot: &mut RowSlot| slot.row.as_ref().map(|r| (r.version, r.finalizers));
@@ -229,6 +229,9 @@ fn read_parent(
         return None;
     }
     let rules = &of_parent.rules;
+    if rules.is_empty() && interest.is_for_others(&meta.labels) {
+        return None;
+    }
     let before = held.and_then(|id| {
         parts.store.rows.read(id, |row| row.parent.as_ref().map(|p| p.to_previous_state(rules)))
     });
@@ -246,5 +249,5 @@ pub(super) fn wants_object(parts: &ReflectorParts, kind: KindId, meta: &WireMeta
     let Some(plan) = parts.store.plans.planned(kind) else { return false };
     let links = resolve_links(parts.store.link_tables(), &plan.interest, meta);
     release_links(parts.store.link_tables(), &links);
-    !links.is_empty() || !parts.store.namespaces.parent_rules(&plan.interest, meta).rules.is_empty()
+    !links.is_empty() || !parts.store.namespaces.parent_rules(&plan.interest, meta, None).rules.is_empty()
 }

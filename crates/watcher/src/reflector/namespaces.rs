@@ -1,14 +1,16 @@
 //! Names and labels of namespaces.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use arcstr::ArcStr;
 use rustc_hash::FxHashSet;
+use serde_json::value::RawValue;
 
 use super::row::NamespaceName;
 use super::rules_of_parent::{OutrankedPolicy, RulesOfParent};
-use crate::plan::{Interest, ParentRule};
+use crate::plan::{Interest, ParentRule, ShapeMatcher};
 use crate::wire::WireMeta;
 
 /// Labels, in the order of the JSON text.
@@ -74,20 +76,33 @@ impl NamespaceTable {
         }
     }
 
-    /// The rules by which an object with this metadata is a parent. Of several that select it for the same condition the first
-    /// one rules: that of the oldest policy.
-    pub(super) fn parent_rules<'i>(&self, interest: &'i Interest, meta: &WireMeta) -> RulesOfParent<'i> {
+    /// The rules by which an object is a parent. Of several that select it for the same condition the first one rules: that of
+    /// the oldest policy. Where only the metadata is known, it may be a parent of any shape.
+    pub(super) fn parent_rules<'i>(
+        &self,
+        interest: &'i Interest,
+        meta: &WireMeta,
+        object: Option<&RawValue>,
+    ) -> RulesOfParent<'i> {
         let namespaces = &self.read().labels;
+        let shape = OnceCell::new();
+        let is_of_shape = |matcher: &ShapeMatcher| {
+            let read = |object: &RawValue| matcher.read_shape(object.get());
+            object.is_none() || matcher.matches(shape.get_or_init(|| object.and_then(read)).as_deref())
+        };
         let chosen = |rule: &&ParentRule| {
             let named = rule.namespaces.is_empty() || rule.namespaces.contains(&meta.namespace);
             let labelled = rule.namespace_selector.as_ref().is_none_or(|selector| {
                 namespaces.get(&*meta.namespace).is_some_and(|labels| selector.matches(labels))
             });
-            named && labelled && rule.selector.matches(&meta.labels)
+            let selected = named && labelled && rule.selector.matches(&meta.labels);
+            selected && rule.shape.as_ref().is_none_or(is_of_shape)
         };
         let mut of_parent = RulesOfParent::default();
         for rule in interest.parent.iter().filter(chosen) {
             match of_parent.rules.iter().find(|ruling| ruling.condition == rule.condition) {
+                // It is for what is left.
+                Some(_) if rule.shape.as_ref().is_some_and(ShapeMatcher::is_for_others) => {}
                 Some(ruling) => {
                     of_parent.outranked.push(OutrankedPolicy { policy: rule.policy, by: ruling.policy });
                 }

@@ -202,7 +202,8 @@ fn build_answer(
     let mut rendered = RenderedTarget::default();
     rendered.for_engine.deletion_stuck_at =
         meta.deleted.zip(rule.deletion_limit).map(|(deleted, limit)| deleted + limit);
-    let unrendered = render_target(meta, object, rule, selectors, &mut rendered).err();
+    let refusal = rule.shape.as_ref().and_then(|shape| shape.refusal_of(object.get()));
+    let unrendered = refusal.or_else(|| render_target(meta, object, rule, selectors, &mut rendered).err());
     let view = AnswerView {
         policy: rule.policy,
         written,

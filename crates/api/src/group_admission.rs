@@ -1,0 +1,45 @@
+//! Validation rules for the fields of a ReadinessGroup.
+
+use crate::admission::{
+    AdmissionRule, duration, field_rule, group, kind, label_key, requirement_values, rule, version,
+};
+
+/// All rules of a group.
+pub const GROUP_ADMISSION_RULES: &[AdmissionRule] = &[
+    rule("members", "size(self) > 0", "at least one member"),
+    rule(
+        "members[*]",
+        "[has(self.labels) && size(self.labels) > 0, has(self.helmRelease), has(self.kustomization), has(self.applySet), \
+         has(self.objects) && size(self.objects) > 0].filter(x, x).size() == 1",
+        "exactly one of labels, helmRelease, kustomization, applySet, objects",
+    ),
+    field_rule(
+        "members[*]",
+        ".kinds",
+        "(has(self.objects) && size(self.objects) > 0) != (has(self.kinds) && size(self.kinds) > 0)",
+        "goes with labels, helmRelease, kustomization and applySet, and not with objects, each of which has its kind",
+    ),
+    field_rule(
+        "members[*]",
+        ".expect",
+        "!has(self.expect) || !has(self.objects) || size(self.objects) == 0",
+        "does not go with objects, all of which are expected",
+    ),
+    rule(
+        "members[*].expect",
+        "!has(self.min) || !has(self.max) || self.min <= self.max",
+        "min must not be above max",
+    ),
+    group("members[*].kinds[*].group"),
+    version("members[*].kinds[*].version"),
+    kind("members[*].kinds[*].kind"),
+    label_key("members[*].ignore.selector.matchExpressions[*].key"),
+    requirement_values("members[*].ignore.selector.matchExpressions[*]"),
+    duration("settle"),
+    duration("hold"),
+    duration("grace"),
+    duration("limits.pending"),
+    duration("limits.progress"),
+    duration("limits.terminating"),
+    duration("limits.deadline"),
+];

@@ -1,0 +1,188 @@
+//! `ReadinessGroup`: a parent of Rollcall's own, for what has none: the objects of a release, of a Kustomization, of an
+//! application, or any others that are to be ready together.
+//!
+//! The status is written by Rollcall and has a default in the schema, so that the first read is true. Durations are written as
+//! `100ms`, `5s`, `10m`, `1h30m`.
+
+#![allow(clippy::duplicated_attributes, reason = "each printed column has its type")]
+
+use std::collections::BTreeMap;
+
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::children::{ChildRole, ExpectSpec, IgnoreSpec, number_or_text, quorum};
+use crate::policy::{AvailabilityMode, LimitsSpec, five_seconds, zero_seconds};
+use crate::policy_status::PolicyCondition;
+use crate::selectors::{KindRef, label_map};
+
+/// Defines objects of one namespace that are ready together.
+#[derive(CustomResource, JsonSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[kube(
+    group = "rollcall.dev",
+    version = "v1alpha1",
+    kind = "ReadinessGroup",
+    plural = "readinessgroups",
+    shortname = "rgroup",
+    category = "rollcall",
+    namespaced,
+    status = "ReadinessGroupStatus",
+    derive = "PartialEq",
+    printcolumn(
+        name = "Ready",
+        json_path = ".status.conditions[?(@.type=='Ready')].status",
+        type_ = "string",
+        description = "All members are ready."
+    ),
+    printcolumn(
+        name = "Reason",
+        json_path = ".status.conditions[?(@.type=='Ready')].reason",
+        type_ = "string",
+        description = "Why, in one word."
+    ),
+    printcolumn(
+        name = "Message",
+        json_path = ".status.conditions[?(@.type=='Ready')].message",
+        type_ = "string",
+        description = "What is not ready."
+    ),
+    printcolumn(name = "Age", json_path = ".metadata.creationTimestamp", type_ = "date")
+)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ReadinessGroupSpec {
+    /// The members. All are in the namespace of the group. Members and kinds together may select in 64 ways at most.
+    #[schemars(length(max = 32))]
+    pub members: Vec<GroupMember>,
+    /// Time without any member created, deleted or changed in its spec before a new generation of the group is judged.
+    /// Defaults to `5s`.
+    #[serde(default = "five_seconds")]
+    #[schemars(length(max = 32))]
+    pub settle: String,
+    /// Time that all members must have been ready before the condition becomes True. Defaults to `0s`.
+    #[serde(default = "zero_seconds")]
+    #[schemars(length(max = 32))]
+    pub hold: String,
+    /// Time for which the condition stays True when members stop being ready. Members that failed or are stuck end it at
+    /// once. Defaults to `0s`.
+    #[serde(default = "zero_seconds")]
+    #[schemars(length(max = 32))]
+    pub grace: String,
+    /// Whether members that were ready keep the condition True while they are available by their own budget: as in a policy.
+    #[serde(default)]
+    pub availability: AvailabilityMode,
+    /// Time limits after which members or the group are reported as stuck.
+    #[serde(default)]
+    pub limits: LimitsSpec,
+}
+
+/// Objects that belong to a group. Exactly one of `labels`, `helmRelease`, `kustomization`, `applySet` and `objects` must be
+/// set; all but `objects` go with `kinds`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GroupMember {
+    /// Kinds of the objects. Of each at least one is expected, unless `expect` says otherwise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub kinds: Vec<KindRef>,
+    /// Objects with these labels.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "label_map")]
+    pub labels: BTreeMap<String, String>,
+    /// Objects of this Helm release, by the labels that Helm asks charts to set: `app.kubernetes.io/managed-by: Helm` and
+    /// `app.kubernetes.io/instance`. Objects without them are not found: select those by `labels` or `objects`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 53))]
+    pub helm_release: Option<String>,
+    /// Objects of this Kustomization of Flux, by the labels that Flux sets: `kustomize.toolkit.fluxcd.io/name` and
+    /// `kustomize.toolkit.fluxcd.io/namespace`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kustomization: Option<FluxObjectRef>,
+    /// Objects of the ApplySet with this id, by the label `applyset.kubernetes.io/part-of` that `kubectl apply --applyset` sets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63))]
+    pub apply_set: Option<String>,
+    /// These objects. One that does not exist is missing. An object of kind ReadinessGroup (`rollcall.dev/v1alpha1`) counts
+    /// with its own members.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 128))]
+    pub objects: Vec<MemberRef>,
+    /// Number of objects of each kind that are expected. Defaults to at least one. Not for `objects`, all of which are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expect: Option<MemberCount>,
+    /// `critical` (the default) or `optional`. Optional members are shown and exported as metrics but never make the group not
+    /// ready.
+    #[serde(default)]
+    pub role: ChildRole,
+    /// Excludes objects: they are not counted and not judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ignore: Option<IgnoreSpec>,
+    /// Number of objects of each kind that must be ready: `all`, a number, or a percentage.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "number_or_text")]
+    #[schemars(schema_with = "quorum")]
+    pub quorum: Option<String>,
+}
+
+/// Number of objects that are expected.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct MemberCount {
+    /// Minimum number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 1_000_000), extend("format" = "int32"))]
+    pub min: Option<u32>,
+    /// Maximum number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 1_000_000), extend("format" = "int32"))]
+    pub max: Option<u32>,
+}
+
+/// Reference to an object of Flux.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FluxObjectRef {
+    /// Its name.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+    /// Its namespace. Defaults to that of the group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63))]
+    pub namespace: Option<String>,
+}
+
+/// Reference to a member by its name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct MemberRef {
+    /// API group and version, such as `apps/v1`; `v1` for the core group.
+    #[schemars(
+        length(min = 1, max = 317),
+        regex(pattern = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[a-z]([-a-z0-9]*[a-z0-9])?$")
+    )]
+    pub api_version: String,
+    /// Kind.
+    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?$"))]
+    pub kind: String,
+    /// Name of the object, in the namespace of the group.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+}
+
+/// Observed state of a group.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReadinessGroupStatus {
+    /// Condition `Ready`; `Reconciling` while members are on their way, and `Stalled` where they will not get there.
+    #[serde(default)]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Vec<PolicyCondition>,
+    /// The generation that this is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+}
+
+impl From<&MemberCount> for ExpectSpec {
+    fn from(count: &MemberCount) -> ExpectSpec {
+        ExpectSpec { min: count.min, max: count.max, ..ExpectSpec::default() }
+    }
+}

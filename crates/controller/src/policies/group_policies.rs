@@ -1,0 +1,218 @@
+//! ReadinessGroups of the cluster, as far as they make policies: those in force are replaced when what groups select by has
+//! changed, and not oftener than the kinds that they name can be listed again.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use policy::{FoundGroup, FoundPolicy, policies_of_groups, read_group};
+use rollcall_core::StagedList;
+use tokio::time::{Instant, sleep_until};
+use tracing::{debug, warn};
+use watcher::plan::LabelMatcher;
+use watcher::{ApiFailureCause, FollowEvent, FollowFailure, ParentObject};
+
+use crate::failure_reporter::FailureReporter;
+
+/// Time after a change in which further ones are awaited: groups are created many at a time. 500 ms.
+const CHANGE_QUIET: Duration = Duration::from_millis(500);
+/// Shortest interval between two plans that groups cause. 10 s: whoever may create groups has kinds listed again by it.
+const PLAN_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Groups, and the policies that stand for them.
+#[derive(Default)]
+pub(super) struct GroupPolicies {
+    /// Labels by which this release is for groups, as it is for policies.
+    selector: LabelMatcher,
+    groups: StagedList<String, FoundGroup>,
+    /// Each shape once.
+    shapes: BTreeSet<Arc<str>>,
+    policies: Vec<FoundPolicy>,
+    /// Time at which the policies are looked at again.
+    due: Option<Instant>,
+    decided_at: Option<Instant>,
+    failures: FailureReporter,
+}
+
+impl GroupPolicies {
+    /// No groups are known yet of those that have these labels.
+    pub(super) fn new(selector: &LabelMatcher, failures: &FailureReporter) -> GroupPolicies {
+        GroupPolicies { selector: selector.clone(), failures: failures.clone(), ..GroupPolicies::default() }
+    }
+
+    /// The policies that stand for groups, as of the last time they were decided on.
+    pub(super) fn policies(&self) -> &[FoundPolicy] {
+        &self.policies
+    }
+
+    /// Handles an event of the groups' watch; `true` where a new plan is due at once.
+    pub(super) fn apply_event(&mut self, event: FollowEvent<ParentObject>) -> bool {
+        let was_listed = self.groups.items().is_some();
+        match event {
+            FollowEvent::Init => self.groups.begin_list(),
+            FollowEvent::InitApply(group) if !self.selector.matches(&group.child.meta.labels) => {}
+            FollowEvent::InitApply(group) => {
+                let (key, found) = self.read_found(&group);
+                self.groups.stage_item(key, found);
+            }
+            FollowEvent::Apply(group) if self.selector.matches(&group.child.meta.labels) => {
+                let (key, found) = self.read_found(&group);
+                let before = self.groups.apply_item(key, found.clone());
+                if was_listed && before.is_none_or(|before| before.shape != found.shape) {
+                    self.expect_change();
+                }
+            }
+            FollowEvent::Apply(group) | FollowEvent::Delete(group) => {
+                if self.groups.remove_item(&key_of(&group)).is_some() {
+                    self.expect_change();
+                }
+            }
+            FollowEvent::InitDone => {
+                self.groups.finish_list();
+                if !was_listed {
+                    return self.decide_policies();
+                }
+                self.expect_change();
+            }
+            FollowEvent::Failure(trouble) => report_trouble(&self.failures, trouble),
+            FollowEvent::Alive => {}
+        }
+        false
+    }
+
+    /// Waits until what groups select by may have changed.
+    pub(super) async fn wait_until_due(&self) {
+        match self.due {
+            Some(due) => sleep_until(due).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Decides which policies stand for the groups; `true` if they are others than before.
+    pub(super) fn decide_policies(&mut self) -> bool {
+        let Some(groups) = self.groups.items() else { return false };
+        self.due = None;
+        self.decided_at = Some(Instant::now());
+        let policies = policies_of_groups(groups.values(), &self.selector);
+        let has_changed = self.policies != policies;
+        self.policies = policies;
+        self.shapes.retain(|shape| Arc::strong_count(shape) > 1);
+        has_changed
+    }
+
+    fn expect_change(&mut self) {
+        let now = Instant::now();
+        let earliest = self.decided_at.map_or(now, |at| at + PLAN_INTERVAL);
+        self.due.get_or_insert(earliest.max(now + CHANGE_QUIET));
+    }
+
+    /// Reads a group; one of a generation that is known is not read again: its status changes more often than its spec.
+    fn read_found(&mut self, group: &ParentObject) -> (String, FoundGroup) {
+        let (key, meta) = (key_of(group), &group.child.meta);
+        let known = self.groups.items().and_then(|groups| groups.get(&key));
+        if let Some(known) = known.filter(|known| known.is_same(&meta.uid, meta.generation)) {
+            return (key, known.clone());
+        }
+        let mut found = read_group(group);
+        if let Ok(shape) = &mut found.shape {
+            match self.shapes.get(shape) {
+                Some(known) => *shape = known.clone(),
+                None => _ = self.shapes.insert(shape.clone()),
+            }
+        }
+        (key, found)
+    }
+}
+
+fn key_of(group: &ParentObject) -> String {
+    format!("{}/{}", group.child.meta.namespace, group.child.meta.name)
+}
+
+/// Logs a failure to read groups, with its remedy.
+fn report_trouble(failures: &FailureReporter, trouble: FollowFailure) {
+    let FollowFailure { cause, detail } = trouble;
+    failures.report("follow groups", cause.metric_label(), move |failures| match cause {
+        ApiFailureCause::NotInstalled => {
+            debug!(failures, "the ReadinessGroup CRD is not installed; `rollcall crd | kubectl apply -f -` does");
+        }
+        ApiFailureCause::Forbidden => warn!(
+            detail,
+            failures,
+            "not permitted to list and watch readinessgroups.rollcall.dev; grant it with `rollcall rbac | kubectl apply -f -`"
+        ),
+        _ => warn!(cause = cause.metric_label(), detail, failures, "failed to watch ReadinessGroups"),
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "what fails here is a failed test")]
+
+    use super::*;
+    use serde_json::json;
+
+    fn group(name: &str, generation: i64, label: &str) -> ParentObject {
+        let object = json!({
+            "apiVersion": "rollcall.dev/v1alpha1", "kind": "ReadinessGroup",
+            "metadata": { "name": name, "namespace": "shop", "uid": name, "resourceVersion": generation.to_string(),
+                "generation": generation },
+            "spec": { "members": [{ "kinds": [{ "kind": "Pod" }], "labels": { label: name } }] },
+        });
+        serde_json::from_value(object).unwrap()
+    }
+
+    fn listed(groups: &[ParentObject]) -> GroupPolicies {
+        let mut policies = GroupPolicies::default();
+        assert!(!policies.apply_event(FollowEvent::Init));
+        for group in groups {
+            assert!(!policies.apply_event(FollowEvent::InitApply(group.clone())));
+            assert!(policies.policies().is_empty(), "half a list makes no policy");
+        }
+        assert_eq!(policies.apply_event(FollowEvent::InitDone), !groups.is_empty());
+        policies
+    }
+
+    fn in_force(policies: &GroupPolicies) -> usize {
+        policies
+            .policies()
+            .iter()
+            .filter(|policy| policy.groups.as_ref().is_some_and(|groups| !groups.is_refused()))
+            .count()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_selects_in_a_known_way_makes_no_plan_and_what_does_not_makes_few() {
+        let mut policies = listed(&[group("a", 1, "app"), group("b", 1, "app")]);
+        assert_eq!(in_force(&policies), 1);
+        policies.apply_event(FollowEvent::Apply(group("c", 1, "app")));
+        policies.wait_until_due().await;
+        assert!(!policies.decide_policies(), "another value");
+        let (start, mut plans) = (Instant::now(), 0);
+        for n in 0..600 {
+            policies.apply_event(FollowEvent::Apply(group("d", n, &format!("key-{n}"))));
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            if policies.due.is_some_and(|due| due <= Instant::now()) {
+                plans += usize::from(policies.decide_policies());
+            }
+        }
+        assert!(start.elapsed() >= Duration::from_mins(1) && (5..=7).contains(&plans), "{plans}");
+        assert_eq!(in_force(&policies), 2, "what no group asks for is forgotten");
+        assert!(policies.shapes.len() <= 1 + 100 + 1, "those since the last plan");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_relist_lacks_is_gone_when_it_is_complete() {
+        let mut policies = listed(&[group("a", 1, "app"), group("b", 1, "team")]);
+        policies.apply_event(FollowEvent::Init);
+        policies.apply_event(FollowEvent::InitApply(group("a", 1, "app")));
+        assert!(policies.due.is_none());
+        policies.apply_event(FollowEvent::InitDone);
+        policies.wait_until_due().await;
+        assert!(policies.decide_policies());
+        assert_eq!(in_force(&policies), 1);
+        policies.apply_event(FollowEvent::Delete(group("a", 1, "app")));
+        policies.wait_until_due().await;
+        assert!(policies.decide_policies());
+        assert_eq!(policies.policies().len(), 0);
+    }
+}

@@ -1,0 +1,75 @@
+//! How many shapes of groups are in force. Whoever may create groups chooses by which labels objects are indexed, and what is
+//! listed for it: without a limit the author of one namespace's groups could take what all others need.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::{FoundGroup, policy_of_shape, refusal_of_others, refusal_of_shape};
+use crate::found_policy::FoundPolicy;
+use watcher::plan::LabelMatcher;
+
+/// Most shapes that are in force for groups of one namespace, beyond those that are in force for older ones elsewhere.
+const MAX_SHAPES_OF_NAMESPACE: usize = 8;
+/// Most shapes that are in force.
+const MAX_SHAPES: usize = 128;
+/// Most shapes that are refused in their own words.
+const MAX_NAMED_REFUSALS: usize = 32;
+
+/// The policies by which these groups are judged, and what stands for one where a group is refused.
+///
+/// `labels` are those by which this release is for groups: all of these have them.
+pub fn policies_of_groups<'g>(
+    groups: impl Iterator<Item = &'g FoundGroup>,
+    labels: &LabelMatcher,
+) -> Vec<FoundPolicy> {
+    let mut groups: Vec<_> = groups.collect();
+    if groups.is_empty() {
+        return Vec::new();
+    }
+    groups.sort_by(|a, b| (a.created, &a.namespace, &a.name).cmp(&(b.created, &b.namespace, &b.name)));
+    let mut quota = ShapeQuota::default();
+    for group in &groups {
+        if let Ok(shape) = &group.shape {
+            quota.request_shape(&group.namespace, shape);
+        }
+    }
+    let mut policies: Vec<_> = quota.in_force.iter().map(|shape| policy_of_shape(shape, labels)).collect();
+    let refused = quota.refused.iter().filter(|(shape, _)| !quota.in_force.contains(*shape));
+    policies
+        .extend(refused.take(MAX_NAMED_REFUSALS).map(|(shape, why)| refusal_of_shape(shape, why, labels)));
+    let others = "this ReadinessGroup cannot be judged: groups select members in more ways than fit";
+    policies.push(refusal_of_others(others, labels));
+    policies
+}
+
+#[derive(Default)]
+struct ShapeQuota {
+    in_force: BTreeSet<Arc<str>>,
+    by_namespace: BTreeMap<Box<str>, usize>,
+    refused: BTreeMap<Arc<str>, String>,
+}
+
+impl ShapeQuota {
+    fn request_shape(&mut self, namespace: &str, shape: &Arc<str>) {
+        if self.in_force.contains(shape) {
+            return;
+        }
+        let of_namespace = self.by_namespace.entry(namespace.into()).or_default();
+        let why = if *of_namespace >= MAX_SHAPES_OF_NAMESPACE {
+            format!(
+                "this ReadinessGroup cannot be judged: groups of namespace {namespace} select members in {MAX_SHAPES_OF_NAMESPACE} ways already: select by the \
+                 same kinds and label keys as older ones"
+            )
+        } else if self.in_force.len() >= MAX_SHAPES {
+            format!(
+                "this ReadinessGroup cannot be judged: groups of all namespaces select members in {MAX_SHAPES} ways already: select by the same kinds and label \
+                 keys as older ones"
+            )
+        } else {
+            *of_namespace += 1;
+            self.in_force.insert(shape.clone());
+            return;
+        };
+        self.refused.entry(shape.clone()).or_insert(why);
+    }
+}

@@ -1,0 +1,132 @@
+//! What a group selects, as the children of a policy.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::policy::{
+    AvailabilityMode, ChildRole, ChildSpec, ConditionSpec, DebounceSpec, EvidenceMode, ExpectSpec, FindSpec,
+    KindRef, LimitsSpec, ObservedGenerationMode, ParentSpec, WriteMode,
+};
+use api::{GroupMember, ReadinessGroupSpec, ReadinessPolicySpec};
+
+use super::GROUP_KIND;
+use crate::groups::MAX_GROUPS;
+
+/// Label by which objects of a Helm release say that Helm manages them.
+const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// Label by which they name the release.
+const INSTANCE: &str = "app.kubernetes.io/instance";
+/// Labels by which objects name the Kustomization that applied them.
+const KUSTOMIZATION: [&str; 2] =
+    ["kustomize.toolkit.fluxcd.io/name", "kustomize.toolkit.fluxcd.io/namespace"];
+/// Label by which objects name their ApplySet (KEP-3659).
+const APPLY_SET: &str = "applyset.kubernetes.io/part-of";
+
+/// The policy for groups that select as this one does. Values are read from each group.
+pub(super) fn policy_spec(group: &ReadinessGroupSpec) -> Result<ReadinessPolicySpec, String> {
+    for (at, member) in group.members.iter().enumerate() {
+        if let Some(key) = member.labels.keys().find(|key| !is_label_key(key)) {
+            return Err(format!("spec.members[{at}].labels: {key:?} is not the key of a label"));
+        }
+    }
+    let members = group.members.iter().enumerate();
+    let children: Vec<_> = members.flat_map(|(at, member)| children_of(at, member)).collect();
+    if children.len() > usize::from(MAX_GROUPS) {
+        return Err(format!(
+            "spec.members: members and their kinds together select in {} ways, and may in {MAX_GROUPS}: make it several \
+             groups, and one whose members they are",
+            children.len()
+        ));
+    }
+    Ok(ReadinessPolicySpec {
+        children,
+        settle: group.settle.clone(),
+        hold: group.hold.clone(),
+        availability: group.availability,
+        grace: group.grace.clone(),
+        limits: group.limits.clone(),
+        ..empty_policy_spec()
+    })
+}
+
+/// A policy for groups that cannot be judged.
+pub(super) fn empty_policy_spec() -> ReadinessPolicySpec {
+    ReadinessPolicySpec {
+        parent: group_parent(),
+        children: Vec::new(),
+        condition: ConditionSpec::default(),
+        debounce: DebounceSpec::default(),
+        settle: "0s".to_owned(),
+        // No operator handles a group: whatever looks like its mark is somebody's edit.
+        evidence: EvidenceMode::Own,
+        proof: None,
+        hold: "0s".to_owned(),
+        availability: AvailabilityMode::default(),
+        grace: "0s".to_owned(),
+        limits: LimitsSpec::default(),
+        observed_generation: ObservedGenerationMode::Write,
+        mode: WriteMode::Write,
+    }
+}
+
+fn group_parent() -> ParentSpec {
+    ParentSpec { group: GROUP_KIND.0.to_owned(), kind: GROUP_KIND.1.to_owned(), ..ParentSpec::default() }
+}
+
+fn children_of(at: usize, member: &GroupMember) -> Vec<ChildSpec> {
+    let (kinds, find) = if member.objects.is_empty() {
+        (member.kinds.clone(), FindSpec { labels: label_templates(at, member), ..FindSpec::default() })
+    } else {
+        let refs = Some(format!("spec.members[{at}].objects[*]"));
+        (kinds_of_objects(member), FindSpec { refs, ..FindSpec::default() })
+    };
+    let child = |kind: KindRef| ChildSpec {
+        kind,
+        find: Some(find.clone()),
+        expect: member.expect.as_ref().map(ExpectSpec::from),
+        role: member.role,
+        after_deletion: None,
+        ignore: member.ignore.clone(),
+        quorum: member.quorum.clone(),
+        ready: None,
+    };
+    kinds.into_iter().map(child).collect()
+}
+
+/// Returns `true` for what may be the key of a label: it becomes part of a template.
+fn is_label_key(key: &str) -> bool {
+    !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte))
+}
+
+/// The labels of a member, with templates that read their values from the group.
+fn label_templates(at: usize, member: &GroupMember) -> BTreeMap<String, String> {
+    let field = |path: &str| format!("{{parent.spec.members[{at}].{path}}}");
+    let text = |text: &str| text.to_owned();
+    if member.helm_release.is_some() {
+        return [(text(MANAGED_BY), text("Helm")), (text(INSTANCE), field("helmRelease"))].into();
+    }
+    if let Some(kustomization) = &member.kustomization {
+        let namespace = match kustomization.namespace {
+            Some(_) => field("kustomization.namespace"),
+            None => text("{parent.metadata.namespace}"),
+        };
+        let [by_name, by_namespace] = KUSTOMIZATION.map(text);
+        return [(by_name, field("kustomization.name")), (by_namespace, namespace)].into();
+    }
+    if member.apply_set.is_some() {
+        return [(text(APPLY_SET), field("applySet"))].into();
+    }
+    member.labels.keys().map(|key| (key.clone(), field(&format!("labels['{key}']")))).collect()
+}
+
+fn kinds_of_objects(member: &GroupMember) -> Vec<KindRef> {
+    let of_object = |object: &api::MemberRef| {
+        let (group, _) = object.api_version.split_once('/').unwrap_or(("", &object.api_version));
+        KindRef { group: group.to_owned(), version: None, kind: object.kind.clone() }
+    };
+    member.objects.iter().map(of_object).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// Returns `true` if some of its members have to be ready.
+pub(crate) fn has_critical_children(spec: &ReadinessPolicySpec) -> bool {
+    spec.children.iter().any(|child| child.role == ChildRole::Critical)
+}

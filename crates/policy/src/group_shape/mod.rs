@@ -1,0 +1,158 @@
+//! ReadinessGroups as policies: groups that select members in the same ways, with whatever values, share one policy, whose
+//! templates read those values from each group.
+
+mod group_quota;
+mod members;
+
+use std::sync::Arc;
+
+use api::{ReadinessGroupSpec, ReadinessPolicySpec};
+use readiness::Time;
+use watcher::ParentObject;
+use watcher::plan::{LabelMatcher, ShapeMatcher};
+
+use super::admission::check_group_spec;
+use super::compile::CompiledPolicy;
+use super::fnv::fnv1a;
+use super::found_policy::FoundPolicy;
+
+pub use group_quota::policies_of_groups;
+pub(super) use members::has_critical_children;
+
+/// API group and kind of ReadinessGroups.
+pub const GROUP_KIND: (&str, &str) = ("rollcall.dev", "ReadinessGroup");
+
+/// Most bytes of what is said of a group that cannot be judged.
+const MAX_WHY: usize = 1_000;
+
+/// A ReadinessGroup as far as a plan depends on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundGroup {
+    uid: Box<str>,
+    generation: i64,
+    /// Its namespace.
+    pub namespace: Box<str>,
+    /// Its name.
+    pub name: Box<str>,
+    /// Creation time: where there are too many shapes, those of older groups are in force.
+    pub created: Option<Time>,
+    /// The shape of its spec, or why it has none.
+    pub shape: Result<Arc<str>, Arc<str>>,
+}
+
+impl FoundGroup {
+    /// Returns `true` if it is this object, and of this generation.
+    pub fn is_same(&self, uid: &str, generation: i64) -> bool {
+        (&*self.uid, self.generation) == (uid, generation)
+    }
+}
+
+/// The ReadinessGroups that a policy stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupSelection {
+    /// What they ask for.
+    pub(super) shape: ShapeMatcher,
+    /// Labels by which this release is for them.
+    pub(super) labels: LabelMatcher,
+}
+
+impl GroupSelection {
+    /// Returns `true` if the groups cannot be judged.
+    pub fn is_refused(&self) -> bool {
+        self.shape.is_refused()
+    }
+
+    /// Restricts a policy to these groups.
+    pub(super) fn select(&self, policy: CompiledPolicy) -> CompiledPolicy {
+        CompiledPolicy { shape: Some(self.shape.clone()), selector: self.labels.clone(), ..policy }
+    }
+}
+
+/// Reads a group.
+pub fn read_group(group: &ParentObject) -> FoundGroup {
+    let meta = &group.child.meta;
+    FoundGroup {
+        uid: (*meta.uid).into(),
+        generation: meta.generation,
+        namespace: (*meta.namespace).into(),
+        name: (*meta.name).into(),
+        created: meta.created,
+        shape: shape_of(group.text.get()).map(Into::into).map_err(Into::into),
+    }
+}
+
+/// The spec of a policy for groups like this one, as JSON text.
+fn shape_of(group: &str) -> Result<String, String> {
+    #[derive(serde::Deserialize)]
+    struct SpecField {
+        spec: ReadinessGroupSpec,
+    }
+    let read = serde_json::from_str(group).map_err(|error| error.to_string());
+    let shape = read.and_then(|SpecField { spec }| shape_of_spec(&spec));
+    shape.map_err(|why| cut(&format!("this ReadinessGroup cannot be judged: {why}")).to_owned())
+}
+
+fn shape_of_spec(spec: &ReadinessGroupSpec) -> Result<String, String> {
+    let problems = check_group_spec(spec);
+    if !problems.is_empty() {
+        return Err(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
+    }
+    serde_json::to_string(&members::policy_spec(spec)?).map_err(|error| error.to_string())
+}
+
+/// The policy by which a group with this spec is judged, or why there is none.
+pub fn policy_of_group(spec: &ReadinessGroupSpec) -> Result<FoundPolicy, String> {
+    Ok(policy_of_shape(&shape_of_spec(spec)?.into(), &LabelMatcher::default()))
+}
+
+/// As much of a refusal as a condition has room for: it quotes what somebody wrote.
+fn cut(why: &str) -> &str {
+    let end = (0..=why.len().min(MAX_WHY)).rev().find(|end| why.is_char_boundary(*end));
+    &why[..end.unwrap_or(0)]
+}
+
+/// The policy for the groups of a shape.
+fn policy_of_shape(shape: &Arc<str>, labels: &LabelMatcher) -> FoundPolicy {
+    let spec = serde_json::from_str(shape).map_err(|error| error.to_string());
+    found_policy(&shape_name(shape), spec, ShapeMatcher::is(shape.clone(), shape_of), labels)
+}
+
+/// The policy that tells the groups of a shape why they are not judged.
+fn refusal_of_shape(shape: &Arc<str>, why: &str, labels: &LabelMatcher) -> FoundPolicy {
+    let matcher = ShapeMatcher::is(shape.clone(), shape_of).refused(why.into());
+    found_policy(&shape_name(shape), Ok(members::empty_policy_spec()), matcher, labels)
+}
+
+/// The policy that tells all other groups why they are not judged.
+fn refusal_of_others(why: &str, labels: &LabelMatcher) -> FoundPolicy {
+    let matcher = ShapeMatcher::refusing_others(why.into(), shape_of);
+    found_policy(&format!("{}/refused", GROUP_KIND.1), Ok(members::empty_policy_spec()), matcher, labels)
+}
+
+/// Its name, which no policy of the cluster can have, tells in metrics and in the log which shape it is for.
+fn shape_name(shape: &str) -> String {
+    format!("{}/{:016x}", GROUP_KIND.1, fnv1a(shape.as_bytes()))
+}
+
+fn found_policy(
+    name: &str,
+    spec: Result<ReadinessPolicySpec, String>,
+    shape: ShapeMatcher,
+    labels: &LabelMatcher,
+) -> FoundPolicy {
+    FoundPolicy {
+        name: name.to_owned(),
+        uid: name.to_owned(),
+        version: 0,
+        generation: 1,
+        created: None,
+        labels: Vec::new(),
+        text: None,
+        spec,
+        groups: Some(GroupSelection { shape, labels: labels.clone() }),
+        status: api::ReadinessPolicyStatus::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,182 @@
+//! ReadinessGroups as policies.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::super::protected_kinds::PolicySettings;
+use super::*;
+
+fn group(namespace: &str, name: &str, second: u8, spec: &Value) -> FoundGroup {
+    let object = json!({
+        "apiVersion": "rollcall.dev/v1alpha1", "kind": "ReadinessGroup",
+        "metadata": { "name": name, "namespace": namespace, "uid": format!("{namespace}-{name}"), "resourceVersion": "1",
+            "creationTimestamp": format!("2026-01-01T00:00:{second:02}Z") },
+        "spec": spec,
+    });
+    read_group(&serde_json::from_value(object).expect("a group"))
+}
+
+fn by_labels(kinds: &[&str], labels: &Value) -> Value {
+    let kinds: Vec<_> = kinds.iter().map(|kind| json!({ "group": "apps", "kind": kind })).collect();
+    json!({ "members": [{ "kinds": kinds, "labels": labels }] })
+}
+
+fn is_in_force(policy: &FoundPolicy) -> bool {
+    policy.groups.as_ref().is_some_and(|groups| !groups.is_refused())
+}
+
+/// What selects the members of a group, as a policy would say it.
+fn finds(spec: &Value) -> Value {
+    let shape = group("shop", "g", 0, spec).shape.expect("a shape");
+    let policy: Value = serde_json::from_str(&shape).expect("a policy");
+    let of_child = |child: &Value| {
+        let kind = child["kind"]["kind"].clone();
+        json!([kind, child["find"]["labels"], child["find"]["refs"]])
+    };
+    policy["children"].as_array().into_iter().flatten().map(of_child).collect()
+}
+
+#[test]
+fn members_are_children_found_by_what_the_group_says() {
+    let kinds = json!([{ "group": "apps", "kind": "Deployment" }]);
+    let from = |path: &str| format!("{{parent.spec.members[0].{path}}}");
+    for (member, labels) in [
+        (
+            json!({ "labels": { "app.kubernetes.io/part-of": "shop" } }),
+            json!({ "app.kubernetes.io/part-of": from("labels['app.kubernetes.io/part-of']") }),
+        ),
+        (
+            json!({ "helmRelease": "shop" }),
+            json!({ "app.kubernetes.io/managed-by": "Helm", "app.kubernetes.io/instance": from("helmRelease") }),
+        ),
+        (
+            json!({ "applySet": "applyset-x-v1" }),
+            json!({ "applyset.kubernetes.io/part-of": from("applySet") }),
+        ),
+        (
+            json!({ "kustomization": { "name": "shop" } }),
+            json!({ "kustomize.toolkit.fluxcd.io/name": from("kustomization.name"),
+                "kustomize.toolkit.fluxcd.io/namespace": "{parent.metadata.namespace}" }),
+        ),
+        (
+            json!({ "kustomization": { "name": "shop", "namespace": "flux-system" } }),
+            json!({ "kustomize.toolkit.fluxcd.io/name": from("kustomization.name"),
+                "kustomize.toolkit.fluxcd.io/namespace": from("kustomization.namespace") }),
+        ),
+    ] {
+        let mut member = member;
+        member["kinds"] = kinds.clone();
+        assert_eq!(finds(&json!({ "members": [member] })), json!([["Deployment", labels, null]]));
+    }
+    let objects = json!([
+        { "apiVersion": "batch/v1", "kind": "Job", "name": "migrate" },
+        { "apiVersion": "v1", "kind": "Service", "name": "web" },
+        { "apiVersion": "batch/v1", "kind": "Job", "name": "seed" },
+    ]);
+    let refs = "spec.members[0].objects[*]";
+    assert_eq!(
+        finds(&json!({ "members": [{ "objects": objects }] })),
+        json!([["Service", null, refs], ["Job", null, refs]])
+    );
+}
+
+#[test]
+fn groups_that_select_alike_share_a_policy_whatever_they_select() {
+    let groups = [
+        group("a", "x", 1, &by_labels(&["Deployment"], &json!({ "part": "shop" }))),
+        group("b", "y", 2, &by_labels(&["Deployment"], &json!({ "part": "books" }))),
+        group("b", "z", 3, &by_labels(&["Deployment"], &json!({ "team": "books" }))),
+    ];
+    let policies = policies_of_groups(groups.iter(), &LabelMatcher::default());
+    let accepted = policies.iter().filter(|policy| is_in_force(policy));
+    assert_eq!(accepted.count(), 2);
+    assert_eq!(
+        policies.iter().map(|policy| &policy.name).collect::<BTreeSet<_>>().len(),
+        3,
+        "one is for the rest"
+    );
+    let settings = PolicySettings::with_stuck_after(std::time::Duration::from_mins(10));
+    for policy in policies.iter().filter(|policy| is_in_force(policy)) {
+        let compiled = policy.compile_spec(&settings).expect("it compiles");
+        assert_eq!((compiled.min, compiled.groups.len()), (1, 1));
+        assert!(compiled.shape.is_some() && !compiled.shadow);
+    }
+    assert_eq!(
+        policies_of_groups([].iter(), &LabelMatcher::default()),
+        [],
+        "without groups nothing is followed for them"
+    );
+}
+
+#[test]
+fn a_group_that_says_nonsense_is_refused_by_the_field() {
+    for (spec, said) in [
+        (json!({ "members": [] }), "spec.members: at least one member"),
+        (json!({ "members": [{ "labels": { "a": "b" } }] }), "spec.members[0].kinds: goes with labels"),
+        (by_labels(&["Deployment"], &json!({})), "spec.members[0]: exactly one of"),
+        (by_labels(&["Deployment"], &json!({ "x']}{parent.spec": "b" })), "spec.members[0].labels: "),
+        (
+            by_labels(&["x/y"], &json!({ "a": "b" })),
+            "spec.members[0].kinds[0].kind: must be the name of a kind",
+        ),
+        (
+            json!({ "members": [{ "objects": [{ "apiVersion": "v1", "kind": "Pod", "name": "x" }], "expect": { "min": 1 } }] }),
+            "spec.members[0].expect: does not go with objects",
+        ),
+        (
+            json!({ "members": [{ "objects": [{ "apiVersion": "/", "kind": "Pod", "name": "x" }] }] }),
+            "spec.members[0].objects[0].apiVersion: should match",
+        ),
+        (
+            json!({ "members": [{ "kinds": [{ "kind": "Pod" }], "labels": { "a": "b" }, "surprise": 1 }] }),
+            "unknown field",
+        ),
+    ] {
+        let why = group("shop", "g", 0, &spec).shape.expect_err("refused");
+        assert!(why.contains(said), "{spec}: {why}");
+    }
+    let every = |count: usize| {
+        let kinds: Vec<_> =
+            (0..16).map(|n| json!({ "group": "example.com", "kind": format!("K{n}") })).collect();
+        let member = json!({ "kinds": kinds, "labels": { "a": "b" } });
+        group("shop", "g", 0, &json!({ "members": vec![member; count] })).shape
+    };
+    assert!(every(4).is_ok());
+    assert!(every(5).expect_err("refused").contains("select in 80 ways, and may in 64"));
+}
+
+#[test]
+fn nobody_takes_all_shapes_and_older_groups_keep_theirs() {
+    let own = |namespace: &str, n: u8| {
+        group(
+            namespace,
+            &format!("g{n}"),
+            n,
+            &by_labels(&["Deployment"], &json!({ (format!("key-{n}")): "x" })),
+        )
+    };
+    let greedy: Vec<_> = (0..20).map(|n| own("greedy", n)).collect();
+    let modest = [own("modest", 3), own("modest", 19)];
+    let policies = policies_of_groups(greedy.iter().chain(&modest), &LabelMatcher::default());
+    let of = |group: &FoundGroup| {
+        let name = shape_name(group.shape.as_ref().expect("a shape"));
+        let found = policies.iter().find(|policy| policy.name == name)?;
+        Some(found.groups.as_ref()?.shape.refusal_of(""))
+    };
+    assert!(greedy[..8].iter().all(|group| of(group) == Some(None)), "the oldest");
+    let why = of(&greedy[8]).flatten().expect("refused");
+    assert!(why.contains("namespace greedy select members in 8 ways already"), "{why}");
+    assert_eq!(of(&modest[1]), Some(None), "another namespace asks for the same and has room");
+    let crowd: Vec<_> = (0..40).flat_map(|n| (0..9).map(move |k| (n, k))).collect();
+    let crowd: Vec<_> = crowd
+        .into_iter()
+        .map(|(n, k)| {
+            let labels = json!({ (format!("key-{n}-{k}")): "x" });
+            group(&format!("ns-{n}"), &format!("g{k}"), k, &by_labels(&["Deployment"], &labels))
+        })
+        .collect();
+    let policies = policies_of_groups(crowd.iter(), &LabelMatcher::default());
+    assert_eq!(policies.iter().filter(|policy| is_in_force(policy)).count(), 128);
+    assert_eq!(policies.len(), 128 + 32 + 1);
+}

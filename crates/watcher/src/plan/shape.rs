@@ -1,0 +1,77 @@
+//! What parents ask for in their own spec, where a policy is for those that ask for the same.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// Reads what an object asks for, from its text: equal results mean the same rules. The error says why there can be none for it.
+pub type ReadShape = fn(&str) -> Result<String, String>;
+
+/// Selects parents by what they ask for.
+#[derive(Clone)]
+pub struct ShapeMatcher {
+    read: ReadShape,
+    /// `None`: all that no other rule of the kind selects.
+    shape: Option<Arc<str>>,
+    /// Why no such parent can be judged, where it cannot.
+    refusal: Option<Arc<str>>,
+}
+
+impl ShapeMatcher {
+    /// Selects the parents of which `read` yields this shape.
+    pub fn is(shape: Arc<str>, read: ReadShape) -> ShapeMatcher {
+        ShapeMatcher { read, shape: Some(shape), refusal: None }
+    }
+
+    /// Selects all parents that rules for shapes leave; none of them can be judged. Those that have a shape are told `why`, others
+    /// why they have none.
+    pub fn refusing_others(why: Arc<str>, read: ReadShape) -> ShapeMatcher {
+        ShapeMatcher { read, shape: None, refusal: Some(why) }
+    }
+
+    /// The same, of parents that cannot be judged.
+    #[must_use]
+    pub fn refused(self, why: Arc<str>) -> ShapeMatcher {
+        ShapeMatcher { refusal: Some(why), ..self }
+    }
+
+    /// Returns `true` if the parents that it selects cannot be judged.
+    pub fn is_refused(&self) -> bool {
+        self.refusal.is_some()
+    }
+
+    /// Reads the shape of an object.
+    pub(crate) fn read_shape(&self, object: &str) -> Option<String> {
+        (self.read)(object).ok()
+    }
+
+    /// Returns `true` if it selects parents of this shape.
+    pub(crate) fn matches(&self, shape: Option<&str>) -> bool {
+        self.shape.as_deref().is_none_or(|own| Some(own) == shape)
+    }
+
+    /// Returns `true` if it selects whatever others leave.
+    pub(crate) fn is_for_others(&self) -> bool {
+        self.shape.is_none()
+    }
+
+    /// Why a parent that it selects cannot be judged; `None` if it can.
+    pub fn refusal_of(&self, object: &str) -> Option<String> {
+        let refusal = self.refusal.as_deref()?;
+        let of_its_own = self.shape.is_none().then(|| (self.read)(object).err()).flatten();
+        Some(of_its_own.unwrap_or_else(|| refusal.to_owned()))
+    }
+}
+
+impl PartialEq for ShapeMatcher {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.shape, &self.refusal) == (&other.shape, &other.refusal)
+    }
+}
+
+impl Eq for ShapeMatcher {}
+
+impl fmt::Debug for ShapeMatcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ShapeMatcher({:?}, {:?})", self.shape, self.refusal)
+    }
+}

@@ -30,6 +30,14 @@ pub const GROUP_ADMISSION_RULES: &[AdmissionRule] = &[
         "!has(self.min) || !has(self.max) || self.min <= self.max",
         "min must not be above max",
     ),
+    field_rule(
+        "members[*]",
+        ".afterDeletion",
+        "!has(self.afterDeletion) || self.afterDeletion == 'forget' || \
+         ((!has(self.kinds) || self.kinds.all(k, k.kind == 'Job' && has(k.group) && k.group == 'batch')) && \
+         (!has(self.objects) || self.objects.all(o, o.kind == 'Job' && o.apiVersion.startsWith('batch/'))))",
+        "only supported for Jobs (group batch); make other kinds another member",
+    ),
     group("members[*].kinds[*].group"),
     version("members[*].kinds[*].version"),
     kind("members[*].kinds[*].kind"),

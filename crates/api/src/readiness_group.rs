@@ -12,7 +12,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::children::{ChildRole, ExpectSpec, IgnoreSpec, number_or_text, quorum};
+use crate::children::{AfterDeletion, ChildRole, ExpectSpec, IgnoreSpec, number_or_text, quorum};
 use crate::policy::{AvailabilityMode, LimitsSpec, five_seconds, zero_seconds};
 use crate::policy_status::PolicyCondition;
 use crate::selectors::{KindRef, label_map};
@@ -114,6 +114,11 @@ pub struct GroupMember {
     /// ready.
     #[serde(default)]
     pub role: ChildRole,
+    /// Treatment of a finished Job's outcome once the Job is deleted, for members that are Jobs (group `batch`): hooks of Helm and
+    /// of Argo CD are deleted when they have run. `remember`: the outcome counts until another Job of the same name replaces it,
+    /// if the group existed before the Job was deleted. Defaults to `forget`: the outcome no longer counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after_deletion: Option<AfterDeletion>,
     /// Excludes objects: they are not counted and not judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ignore: Option<IgnoreSpec>,

@@ -112,8 +112,9 @@ pub(super) fn compile_for_groups(
     groups: &GroupSelection,
 ) -> Result<CompiledPolicy, Vec<PolicyProblem>> {
     let mut problems = crate::admission::check_spec(spec);
-    // No policy of the cluster may name this kind.
-    problems.retain(|problem| problem.field != "spec.parent.group");
+    // No policy of the cluster may name this kind, nor remember what its parents select: they may select it anywhere.
+    problems
+        .retain(|problem| problem.field != "spec.parent.group" && !problem.field.ends_with(".afterDeletion"));
     let compiled = compile_checked(spec, settings, problems)?;
     if groups.shape.is_refused() {
         return Ok(CompiledPolicy { groups: Vec::new(), min: 0, ..groups.select(compiled) });

@@ -77,6 +77,11 @@ impl std::fmt::Debug for GroupCount {
 }
 
 impl CompiledGroup {
+    /// Returns `true` if it remembers outcomes of children that the parent selects by labels or by name.
+    pub fn remembers_selected(&self) -> bool {
+        self.after != OutcomeRetention::Forget && (self.references.is_some() || !self.labels.is_empty())
+    }
+
     /// The group in the engine's terms.
     pub fn to_engine_group(&self, kind: aggregator::KindId) -> ChildGroup {
         ChildGroup { kind, role: self.role, min: self.min, max: self.max, quorum: self.quorum }

@@ -223,6 +223,7 @@ fn parent_rule(policy: &PolicyInUse) -> ParentRule {
         references: groups().filter_map(reference_rule).collect(),
         counts: groups().filter_map(count_rule).collect(),
         proof: compiled.proof.clone(),
+        remembers_selected: groups().any(CompiledGroup::remembers_selected),
     }
 }
 
@@ -362,7 +363,7 @@ impl KindPlan {
         }
         let parent = &policy.compiled.parent;
         let find = if group.references.is_some() {
-            FindChildrenBy::References
+            FindChildrenBy::References { of: (parent.group.as_str().into(), parent.kind.as_str().into()) }
         } else if group.labels.is_empty() {
             FindChildrenBy::Owner { group: parent.group.as_str().into(), kind: parent.kind.as_str().into() }
         } else {

@@ -84,7 +84,7 @@ fn children_of(at: usize, member: &GroupMember) -> Vec<ChildSpec> {
         find: Some(find.clone()),
         expect: member.expect.as_ref().map(ExpectSpec::from),
         role: member.role,
-        after_deletion: None,
+        after_deletion: member.after_deletion,
         ignore: member.ignore.clone(),
         quorum: member.quorum.clone(),
         ready: None,

@@ -199,9 +199,30 @@ pub enum FindChildrenBy {
         of: (Box<str>, Box<str>),
     },
     /// Name in a reference of the parent.
-    References,
+    References {
+        /// API group and kind of the parent.
+        of: (Box<str>, Box<str>),
+    },
     /// Name of a volume claim of the parent's StatefulSet: volume claims have no owner reference.
     Claims,
+}
+
+impl FindChildrenBy {
+    /// API group and kind of the parents, where they select their children by labels or by name.
+    pub fn selecting_kind(&self) -> Option<(&str, &str)> {
+        match self {
+            FindChildrenBy::Labels { of, .. } | FindChildrenBy::References { of } => Some((&of.0, &of.1)),
+            FindChildrenBy::Owner { .. } | FindChildrenBy::Claims => None,
+        }
+    }
+
+    /// API group and kind of the parents; `None` for volume claims.
+    pub fn parent_kind(&self) -> Option<(&str, &str)> {
+        match self {
+            FindChildrenBy::Owner { group, kind } => Some((group, kind)),
+            _ => self.selecting_kind(),
+        }
+    }
 }
 
 /// Makes the objects of this kind parents under a policy.
@@ -239,6 +260,8 @@ pub struct ParentRule {
     pub counts: Vec<CountRule>,
     /// Expression that must hold before a generation counts as handled.
     pub proof: Option<ProofRule>,
+    /// Outcomes are remembered of children that the parent selects by labels or by name.
+    pub remembers_selected: bool,
 }
 
 impl ParentRule {
@@ -262,6 +285,7 @@ impl ParentRule {
             references: Vec::new(),
             counts: Vec::new(),
             proof: None,
+            remembers_selected: false,
         }
     }
 }

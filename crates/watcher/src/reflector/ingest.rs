@@ -147,6 +147,9 @@ fn ingest_by_plan(
     }
     parts.kopf_marks.learn(store, rules, &meta.namespace, seen_marks);
     parts.generation_marks.learn(&store.rows, interest.id, practice);
+    if applied != ApplyOutcome::Stale && rules.iter().any(|rule| rule.remembers_selected) {
+        memory::on_selection_observed(&parts.memory, store, &meta.uid);
+    }
     if let Some((generation, before)) = generation
         && applied != ApplyOutcome::Stale
         && before != Some(generation)

@@ -27,19 +27,36 @@ pub(super) fn resolve_links(tables: LinkTables<'_>, interest: &Interest, meta: &
             FindChildrenBy::Owner { group, kind } => {
                 add_owner_links(tables.rows, rule, group, kind, meta, &mut links);
             }
-            FindChildrenBy::Claims if !may_be_claim_name(&meta.name) => {}
-            FindChildrenBy::References | FindChildrenBy::Claims => {
-                let mut selectors = tables.selectors.lock();
-                let name = std::iter::once(&*meta.name);
-                let id = selectors.intern_selection(rule.policy, rule.group, &meta.namespace, name);
-                links.push(make_link(rule, LinkTarget::Selector(id)).with_other_source());
-            }
-            FindChildrenBy::Labels { keys, of } => {
-                add_label_links(tables.selectors, rule, keys, of, meta, &mut links);
-            }
+            _ => add_selected_links(tables.selectors, rule, meta, &mut links),
         }
     }
     links
+}
+
+/// The selections to which an object belongs under a rule that finds children otherwise than by ownerReference.
+pub(super) fn selected_by_rule(tables: LinkTables<'_>, rule: &ChildRule, meta: &WireMeta) -> Vec<SelectorId> {
+    let mut links = Vec::new();
+    add_selected_links(tables.selectors, rule, meta, &mut links);
+    let selection = |link: &ChildLink| match link.target() {
+        LinkTarget::Selector(id) => Some(id),
+        LinkTarget::Object(_) => None,
+    };
+    let ids = links.iter().filter_map(selection).collect();
+    release_links(tables, &links);
+    ids
+}
+
+fn add_selected_links(selectors: &Selectors, rule: &ChildRule, meta: &WireMeta, links: &mut Vec<ChildLink>) {
+    match &rule.find {
+        FindChildrenBy::Owner { .. } => {}
+        FindChildrenBy::Claims if !may_be_claim_name(&meta.name) => {}
+        FindChildrenBy::References { .. } | FindChildrenBy::Claims => {
+            let name = std::iter::once(&*meta.name);
+            let id = selectors.lock().intern_selection(rule.policy, rule.group, &meta.namespace, name);
+            links.push(make_link(rule, LinkTarget::Selector(id)).with_other_source());
+        }
+        FindChildrenBy::Labels { keys, of } => add_label_links(selectors, rule, keys, of, meta, links),
+    }
 }
 
 /// Returns the selectors that the object lends to its owner because it claims volumes.

@@ -7,4 +7,5 @@ mod ends;
 mod harness;
 mod restarts;
 mod runs;
+mod selected;
 mod traces;

@@ -22,9 +22,9 @@ pub(in crate::reflector) fn observe_late_object(
         return;
     }
     let uid = UidKey::from_text(&child.meta.uid);
-    let owners: Vec<_> =
-        remembering_parents(interest, &child.meta).iter().map(|w| UidKey::from_text(&w.uid)).collect();
     let mut state = memory.lock();
+    let owners = remembering_parents(&state.selections, store.link_tables(), interest, &child.meta);
+    let owners: Vec<_> = owners.iter().map(|whose| UidKey::from_text(&whose.uid)).collect();
     if state.parents_of.contains_key(&uid) && !state.is_confirmed(uid) {
         retain_parents(store, &mut state, uid, &owners);
         state.for_each_outcome(uid, |outcome| std::mem::take(&mut outcome.known_from_events));

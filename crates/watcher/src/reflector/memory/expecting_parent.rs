@@ -5,7 +5,7 @@ use readiness::Time;
 
 use super::outcome::{OutcomeParent, RememberedOutcome};
 use super::run_trace::RunTrace;
-use crate::plan::{ChildRule, FindChildrenBy};
+use crate::plan::ChildRule;
 
 /// A parent that expects some children by name.
 #[derive(Clone, Debug)]
@@ -26,14 +26,14 @@ impl ExpectingParent {
         trace: &RunTrace,
         rule: &ChildRule,
     ) -> Option<(OutcomeParent, RememberedOutcome)> {
-        let FindChildrenBy::Owner { group, kind } = &rule.find else { return None };
+        let (group, kind) = rule.find.parent_kind()?;
         let second = |at: Time| at.0.div_euclid(1_000);
         let first = trace
             .first_seen
             .filter(|first| trace.seen_from_creation && second(*first) >= second(self.created))?;
         let whose = OutcomeParent {
-            group: group.clone(),
-            kind: kind.clone(),
+            group: group.into(),
+            kind: kind.into(),
             namespace: self.namespace.clone(),
             name: self.name.clone(),
             uid: self.uid.clone(),

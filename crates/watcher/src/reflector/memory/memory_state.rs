@@ -9,6 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::super::uid_key::UidKey;
 use super::expecting_parent::ExpectingParent;
 use super::outcome::{DroppedOutcomes, OutcomeParent, RememberedOutcome, UnseenRun};
+use super::parent_selections::ParentSelections;
 use super::run_order::ParentOutcomes;
 use crate::plan::Interest;
 
@@ -33,6 +34,8 @@ pub(super) struct MemoryState {
     pub(super) unseen: BTreeSet<UnseenRun>,
     /// Namespaces in which a run may have come and gone while the watch was down.
     pub(super) blind_namespaces: BTreeSet<Box<str>>,
+    /// Parents that select children by labels or by name, and remember them.
+    pub(super) selections: ParentSelections,
     /// Parents that expect children by name.
     pub(super) expected: FxHashMap<UidKey, ExpectingParent>,
     /// Outcomes dropped because a parent has too many.

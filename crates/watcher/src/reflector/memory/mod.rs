@@ -6,6 +6,7 @@ mod expecting_parent;
 mod memory_state;
 mod observe;
 mod outcome;
+mod parent_selections;
 mod remembered_row;
 mod remembering;
 mod run_order;
@@ -25,7 +26,8 @@ use memory_state::MemoryState;
 pub(super) use evidence::{apply_evidence, observe_late_object};
 pub(super) use observe::{
     acknowledge_record, drop_memory_interest, forget_parent, mark_run_deleted, observe_final_state,
-    observe_run, on_list_finished, on_parent_observed, on_parent_removed, recall_record, set_memory_interest,
+    observe_run, on_list_finished, on_parent_observed, on_parent_removed, on_selection_observed,
+    recall_record, set_memory_interest,
 };
 pub use outcome::{
     DroppedOutcomes, MAX_DISCARDED_RUNS, MAX_PARENT_OUTCOMES, OutcomeParent, RememberedOutcome, RunEnd,

@@ -13,6 +13,7 @@ use super::evidence::{record_end, retain_parents};
 use super::expected::{mark_missing_blind, read_expecting_parent};
 use super::memory_state::MemoryState;
 use super::outcome::{OutcomeParent, RememberedOutcome, RunEnd};
+use super::parent_selections::SelectingParent;
 use super::remembered_row::{project_row, project_rows};
 use super::remembering::remembering_parents;
 use super::trace::mark_blind;
@@ -67,13 +68,14 @@ pub(in crate::reflector) fn observe_run(
     child: &ChildObject,
 ) {
     let (interest, meta, uid) = (&*plan.interest, &child.meta, UidKey::from_text(&child.meta.uid));
-    let parents = remembering_parents(interest, meta);
     let mut state = memory.lock();
     if !plan.holds() {
         // A superseding plan waits here to read all that is remembered of the kind.
         return;
     }
-    let uids: Vec<_> = parents.iter().map(|whose| UidKey::from_text(&whose.uid)).collect();
+    let parents = remembering_parents(&state.selections, store.link_tables(), interest, meta);
+    let mut uids: Vec<_> = parents.iter().map(|whose| UidKey::from_text(&whose.uid)).collect();
+    uids.extend(unread_selecting_parents(&state, store, interest, uid));
     retain_parents(store, &mut state, uid, &uids);
     let end = RunEnd::from_verdict(readiness::final_outcome(interest.judge, &child.facts).as_ref());
     let met = store.rows.find(&meta.uid).and_then(|id| store.rows.read(id, |_| ())).is_some();
@@ -97,6 +99,25 @@ pub(in crate::reflector) fn observe_run(
         project_rows(store, &state, touched);
     }
     memory.wake_if_needed(&state);
+}
+
+/// The parents that remember an object, select it by labels or by name, and were not read yet: whether they still do is not
+/// known.
+fn unread_selecting_parents(
+    state: &MemoryState,
+    store: &RowStore,
+    interest: &Interest,
+    uid: UidKey,
+) -> Vec<UidKey> {
+    let selects = |parent: &OutcomeParent| {
+        let mut kinds = interest.child.iter().filter_map(|rule| rule.find.selecting_kind());
+        kinds.any(|(group, kind)| (group, kind) == (&*parent.group, &*parent.kind))
+    };
+    let is_unread = |key: &&UidKey| {
+        let known = state.parents.get(key).map(|memories| &memories.parent);
+        known.is_some_and(|parent| selects(parent) && !store.rows.is_there(&parent.uid))
+    };
+    state.parents_of.get(&uid).into_iter().flatten().filter(is_unread).copied().collect()
 }
 
 /// Records the final state, which overrides Events. An object that had not finished by then never did, so it has no
@@ -252,10 +273,24 @@ pub(in crate::reflector) fn on_parent_observed(memory: &OutcomeMemory, store: &R
     memory.wake_if_needed(&state);
 }
 
+/// Handles a parent that may select other objects than before, by labels or by name: what it remembers of such counts.
+pub(in crate::reflector) fn on_selection_observed(memory: &OutcomeMemory, store: &RowStore, uid: &str) {
+    let mut state = memory.lock();
+    let parent = UidKey::from_text(uid);
+    if !state.selections.set_parent(parent, SelectingParent::read(&store.rows, uid)) {
+        return;
+    }
+    let Some(memories) = state.parents.get(&parent) else { return };
+    let deleted: Vec<_> =
+        memories.outcomes.iter().filter(|o| o.deleted).map(RememberedOutcome::key).collect();
+    project_rows(store, &state, deleted);
+}
+
 /// Handles a parent whose row was removed.
 pub(in crate::reflector) fn on_parent_removed(memory: &OutcomeMemory, uid: UidKey) {
     let mut state = memory.lock();
     state.expected.remove(&uid);
+    state.selections.set_parent(uid, None);
     if let Some(whose) = state.parents.get(&uid).map(|m| m.parent.uid.clone()) {
         state.dirty.insert(whose);
         memory.wake_if_needed(&state);

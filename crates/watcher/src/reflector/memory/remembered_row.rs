@@ -11,7 +11,7 @@ use super::super::uid_key::UidKey;
 use super::memory_state::MemoryState;
 use super::outcome::{OutcomeParent, RememberedOutcome};
 use super::remembering::remembering_rules;
-use crate::plan::{FindChildrenBy, Interest, OutcomeRetention};
+use crate::plan::{Interest, OutcomeRetention};
 use crate::wire::WireMeta;
 
 /// Projects the rows of several objects.
@@ -32,7 +32,7 @@ pub(super) fn project_row(store: &RowStore, memory: &MemoryState, uid: UidKey) -
         .collect();
     let row = known.first().and_then(|(_, first)| {
         let interest = memory.interests.get(&first.kind)?;
-        remembered_row(store, interest, first, &known, uid)
+        remembered_row(store, memory, interest, (first, uid), &known)
     });
     let remembered = row.is_some();
     match row {
@@ -44,10 +44,10 @@ pub(super) fn project_row(store: &RowStore, memory: &MemoryState, uid: UidKey) -
 
 fn remembered_row(
     store: &RowStore,
+    memory: &MemoryState,
     interest: &Interest,
-    outcome: &RememberedOutcome,
+    (outcome, uid): (&RememberedOutcome, UidKey),
     known: &[(&OutcomeParent, &RememberedOutcome)],
-    uid: UidKey,
 ) -> Option<ObjectRow> {
     let meta = WireMeta {
         name: outcome.name.clone(),
@@ -61,9 +61,19 @@ fn remembered_row(
     };
     let (mut links, mut only) = (Vec::new(), Vec::new());
     for rule in remembering_rules(interest, &meta) {
-        let FindChildrenBy::Owner { group, kind } = &rule.find else { continue };
+        let Some((group, kind)) = rule.find.parent_kind() else { continue };
         let from = links.len();
-        add_owner_links(&store.rows, rule, group, kind, &meta, &mut links);
+        if rule.find.selecting_kind().is_some() {
+            // It counts for those that remember it, and not for whoever selects the like later.
+            let selecting = memory.selections.parents_of(store.link_tables(), rule, &meta);
+            let knows = |whose: &OutcomeParent| selecting.iter().any(|parent| parent.uid == whose.uid);
+            let of = known.iter().filter(|(whose, _)| knows(whose)).map(|(whose, _)| whose.to_owner_ref());
+            let selected =
+                WireMeta { owners: of.collect(), namespace: meta.namespace.clone(), ..WireMeta::default() };
+            add_owner_links(&store.rows, rule, group, kind, &selected, &mut links);
+        } else {
+            add_owner_links(&store.rows, rule, group, kind, &meta, &mut links);
+        }
         for link in &mut links[from..] {
             *link = link.with_other_source();
             if rule.retention == OutcomeRetention::RememberGeneration {

@@ -1,7 +1,8 @@
 //! For whom, and by which rules, the outcome of an object is remembered.
 
-use super::super::links::api_group_of;
+use super::super::links::{LinkTables, api_group_of};
 use super::outcome::OutcomeParent;
+use super::parent_selections::ParentSelections;
 use crate::plan::{ChildRule, FindChildrenBy, Interest, OutcomeRetention};
 use crate::wire::WireMeta;
 
@@ -28,10 +29,22 @@ pub(super) fn remembering_rules<'i>(
 }
 
 /// Returns the parents that have to remember an object.
-pub(super) fn remembering_parents(interest: &Interest, meta: &WireMeta) -> Vec<OutcomeParent> {
+pub(super) fn remembering_parents(
+    selections: &ParentSelections,
+    tables: LinkTables<'_>,
+    interest: &Interest,
+    meta: &WireMeta,
+) -> Vec<OutcomeParent> {
     let mut found: Vec<OutcomeParent> = Vec::new();
     for rule in remembering_rules(interest, meta) {
-        let FindChildrenBy::Owner { group, kind } = &rule.find else { continue };
+        let FindChildrenBy::Owner { group, kind } = &rule.find else {
+            for parent in selections.parents_of(tables, rule, meta) {
+                if found.iter().all(|known| known.uid != parent.uid) {
+                    found.push(parent);
+                }
+            }
+            continue;
+        };
         for owner in
             meta.owners.iter().filter(|o| o.kind == *kind && api_group_of(&o.api_version) == &**group)
         {

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use api::ReadinessPolicySpec;
 use policy::rbac::{CrdNames, RoleOptions, RoleSubject, policy_manifests, policy_rights, roles_yaml};
-use policy::{PolicyManifest, check_written_spec, compile, is_object_name, parse_manifests};
+use policy::{
+    CompiledPolicy, FoundPolicy, PolicyManifest, PolicySettings, check_written_spec, compile, is_object_name,
+    parse_manifests,
+};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -12,6 +15,11 @@ pub(crate) const POLICY_MANIFEST_WORDS: &[&str] = &[
     "apiVersion: rollcall.dev/v1alpha1\n",
     "kind: ReadinessPolicy\n",
     "metadata: { name: a }\n",
+    "kind: ReadinessGroup\n",
+    "spec:\n  members:\n  - kinds: [{ kind: Pod }]\n    labels: { a: b }\n",
+    "  - objects: [{ apiVersion: batch/v1, kind: Job, name: a }]\n    afterDeletion: remember\n",
+    "  - { kinds: [{ group: apps, kind: Deployment }], helmRelease: a }\n",
+    "  - { kinds: [{ kind: Pod }], kustomization: { name: a, namespace: b } }\n",
     "spec:\n  parent: { group: example.com, kind: Database }\n",
     "  children:\n  - kind: { kind: Pod }\n",
     "    find: { labels: { a: \"{parent.metadata.name}\" } }\n",
@@ -51,6 +59,10 @@ pub(crate) fn run(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     for manifest in parse_manifests(text).into_iter().flatten() {
         let PolicyManifest::Policy(found) = manifest else { continue };
+        if found.groups.is_some() {
+            check_group(&found);
+            continue;
+        }
         assert!(is_object_name(&found.name), "{:?}", found.name);
         let spec = found.spec.unwrap();
         let written = serde_json::to_value(&spec).unwrap();
@@ -72,6 +84,14 @@ fn check_document(json: &str) {
     assert_eq!(texts, [json]);
 }
 
+/// What stands for a group compiles wherever the group itself is one that the server admits.
+fn check_group(found: &FoundPolicy) {
+    let compiled = found.compile_spec(&PolicySettings::with_stuck_after(Duration::from_secs(600)));
+    let compiled = compiled.unwrap_or_else(|why| panic!("{}: {why}", found.name));
+    assert!(compiled.shape.is_some());
+    check_roles(&found.name, &compiled);
+}
+
 fn check_compiled(name: &str, spec: &ReadinessPolicySpec, written: &Value) {
     let compiled = match compile(spec, Duration::from_secs(600)) {
         Ok(compiled) => compiled,
@@ -81,9 +101,13 @@ fn check_compiled(name: &str, spec: &ReadinessPolicySpec, written: &Value) {
         }
     };
     assert_eq!(check_written_spec(written), [], "what compiles is admitted");
+    check_roles(name, &compiled);
+}
+
+fn check_roles(name: &str, compiled: &CompiledPolicy) {
     let subject = RoleSubject { name: "rollcall".into(), namespace: "rollcall-system".into() };
     let options = RoleOptions { subject, namespaces: Vec::new(), aggregate_to: "rollcall".into() };
-    let roles = policy_manifests(name, &policy_rights(&compiled, &CrdNames::default()), &options);
+    let roles = policy_manifests(name, &policy_rights(compiled, &CrdNames::default()), &options);
     for rule in roles.iter().filter_map(|role| role["rules"].as_array()).flatten() {
         assert!(!rule.to_string().contains('*'), "{rule}");
     }

@@ -14,7 +14,6 @@ use watcher::plan::{
     KopfMarkRule, LabelMatcher, ObservedGenerationRule, OutcomeRetention, ProofRule, ShapeMatcher,
 };
 
-use super::group_shape::{GroupSelection, has_critical_children};
 use super::groups::{CompiledGroup, compile_groups, default_groups};
 use super::policy_checker::{PolicyChecker, compile_selector};
 use super::problem::PolicyProblem;
@@ -104,27 +103,8 @@ pub fn compile_with(
     compile_checked(spec, settings, crate::admission::check_spec(spec))
 }
 
-/// Compiles what stands for these ReadinessGroups. A group with members that have to be ready is never
-/// ready without one.
-pub(super) fn compile_for_groups(
-    spec: &ReadinessPolicySpec,
-    settings: &PolicySettings,
-    groups: &GroupSelection,
-) -> Result<CompiledPolicy, Vec<PolicyProblem>> {
-    let mut problems = crate::admission::check_spec(spec);
-    // No policy of the cluster may name this kind, nor remember what its parents select: they may select it anywhere.
-    problems
-        .retain(|problem| problem.field != "spec.parent.group" && !problem.field.ends_with(".afterDeletion"));
-    let compiled = compile_checked(spec, settings, problems)?;
-    if groups.shape.is_refused() {
-        return Ok(CompiledPolicy { groups: Vec::new(), min: 0, ..groups.select(compiled) });
-    }
-    let min = u32::from(has_critical_children(spec));
-    Ok(CompiledPolicy { min, ..groups.select(compiled) })
-}
-
 /// Compiles a spec for which the API server's own checks found these problems.
-fn compile_checked(
+pub(super) fn compile_checked(
     spec: &ReadinessPolicySpec,
     settings: &PolicySettings,
     problems: Vec<PolicyProblem>,

@@ -3,8 +3,9 @@
 use api::ReadinessPolicySpec;
 use watcher::ParentObject;
 
-use super::compile::{CompiledPolicy, compile_for_groups, compile_with};
-use super::group_shape::GroupSelection;
+use super::compile::{CompiledPolicy, compile_with};
+use super::group_compile::compile_for_groups;
+use super::group_selection::GroupSelection;
 use super::policy_reason::PolicyReason;
 use super::problem::PolicyProblem;
 use super::protected_kinds::PolicySettings;

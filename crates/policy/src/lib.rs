@@ -7,6 +7,8 @@ mod compile;
 pub mod crd;
 mod fnv;
 mod found_policy;
+mod group_compile;
+mod group_selection;
 mod group_shape;
 mod groups;
 mod inventory;
@@ -29,9 +31,8 @@ pub use accept::{AcceptedSpec, PolicyBook};
 pub use admission::{check_written_group_spec, check_written_spec};
 pub use compile::{CompiledPolicy, compile, compile_with, is_status_owned_by_others};
 pub use found_policy::{FoundPolicy, RefusedPolicy, read_policy};
-pub use group_shape::{
-    FoundGroup, GROUP_KIND, GroupSelection, policies_of_groups, policy_of_group, read_group,
-};
+pub use group_selection::{GROUP_KIND, GroupSelection};
+pub use group_shape::{FoundGroup, policies_of_groups, policy_of_group, read_group};
 pub use groups::{CompiledGroup, GroupCount};
 pub use inventory::{ConditionInventory, PresentPolicy};
 pub use library_rules::{LibraryRules, LibraryState, UnreadLibraries, compile_library_rule};

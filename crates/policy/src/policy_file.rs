@@ -7,7 +7,8 @@ use api::{ReadinessGroup, ReadinessPolicy};
 use serde_json::Value;
 
 use super::found_policy::FoundPolicy;
-use super::group_shape::{GROUP_KIND, policy_of_group};
+use super::group_selection::GROUP_KIND;
+use super::group_shape::policy_of_group;
 
 /// Object of a manifest file.
 #[derive(Debug)]

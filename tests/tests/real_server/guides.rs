@@ -28,7 +28,7 @@ async fn argo_cd(tenant: &TestTenant, object: &Value) -> Result<String> {
 }
 
 /// The base of `deploy/`, and the service with the rights that it has there.
-pub(super) async fn installed(tenant: &TestTenant) -> Result<LoggedProcess> {
+pub(crate) async fn installed(tenant: &TestTenant) -> Result<LoggedProcess> {
     installed_at(tenant, &format!("127.0.0.1:{}", free_ports(1)?[0])).await
 }
 

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::policy::{
-    AvailabilityMode, ChildRole, ChildSpec, ConditionSpec, DebounceSpec, EvidenceMode, ExpectSpec, FindSpec,
-    KindRef, LimitsSpec, ObservedGenerationMode, ParentSpec, WriteMode,
+    AvailabilityMode, ChildSpec, ConditionSpec, DebounceSpec, EvidenceMode, ExpectSpec, FindSpec, KindRef,
+    LimitsSpec, ObservedGenerationMode, ParentSpec, WriteMode,
 };
 use api::{GroupMember, ReadinessGroupSpec, ReadinessPolicySpec};
 
-use super::GROUP_KIND;
+use crate::group_selection::GROUP_KIND;
 use crate::groups::MAX_GROUPS;
 
 /// Label by which objects of a Helm release say that Helm manages them.
@@ -124,9 +124,4 @@ fn kinds_of_objects(member: &GroupMember) -> Vec<KindRef> {
         KindRef { group: group.to_owned(), version: None, kind: object.kind.clone() }
     };
     member.objects.iter().map(of_object).collect::<BTreeSet<_>>().into_iter().collect()
-}
-
-/// Returns `true` if some of its members have to be ready.
-pub(crate) fn has_critical_children(spec: &ReadinessPolicySpec) -> bool {
-    spec.children.iter().any(|child| child.role == ChildRole::Critical)
 }

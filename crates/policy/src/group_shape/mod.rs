@@ -12,15 +12,11 @@ use watcher::ParentObject;
 use watcher::plan::{LabelMatcher, ShapeMatcher};
 
 use super::admission::check_group_spec;
-use super::compile::CompiledPolicy;
 use super::fnv::fnv1a;
 use super::found_policy::FoundPolicy;
+use super::group_selection::{GROUP_KIND, GroupSelection};
 
 pub use group_quota::policies_of_groups;
-pub(super) use members::has_critical_children;
-
-/// API group and kind of ReadinessGroups.
-pub const GROUP_KIND: (&str, &str) = ("rollcall.dev", "ReadinessGroup");
 
 /// Most bytes of what is said of a group that cannot be judged.
 const MAX_WHY: usize = 1_000;
@@ -47,27 +43,6 @@ impl FoundGroup {
     }
 }
 
-/// The ReadinessGroups that a policy stands for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GroupSelection {
-    /// What they ask for.
-    pub(super) shape: ShapeMatcher,
-    /// Labels by which this release is for them.
-    pub(super) labels: LabelMatcher,
-}
-
-impl GroupSelection {
-    /// Returns `true` if the groups cannot be judged.
-    pub fn is_refused(&self) -> bool {
-        self.shape.is_refused()
-    }
-
-    /// Restricts a policy to these groups.
-    pub(super) fn select(&self, policy: CompiledPolicy) -> CompiledPolicy {
-        CompiledPolicy { shape: Some(self.shape.clone()), selector: self.labels.clone(), ..policy }
-    }
-}
-
 /// Reads a group.
 pub fn read_group(group: &ParentObject) -> FoundGroup {
     let meta = &group.child.meta;
@@ -84,11 +59,11 @@ pub fn read_group(group: &ParentObject) -> FoundGroup {
 /// The spec of a policy for groups like this one, as JSON text.
 fn shape_of(group: &str) -> Result<String, String> {
     #[derive(serde::Deserialize)]
-    struct SpecField {
+    struct GroupManifest {
         spec: ReadinessGroupSpec,
     }
     let read = serde_json::from_str(group).map_err(|error| error.to_string());
-    let shape = read.and_then(|SpecField { spec }| shape_of_spec(&spec));
+    let shape = read.and_then(|GroupManifest { spec }| shape_of_spec(&spec));
     shape.map_err(|why| cut(&format!("this ReadinessGroup cannot be judged: {why}")).to_owned())
 }
 

@@ -32,6 +32,7 @@ fn finds(spec: &Value) -> Value {
     let policy: Value = serde_json::from_str(&shape).expect("a policy");
     let of_child = |child: &Value| {
         let kind = child["kind"]["kind"].clone();
+        assert_eq!(child["find"]["namespaces"], Value::Null, "it stays in the group's own namespace");
         json!([kind, child["find"]["labels"], child["find"]["refs"]])
     };
     policy["children"].as_array().into_iter().flatten().map(of_child).collect()

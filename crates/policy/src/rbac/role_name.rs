@@ -1,7 +1,7 @@
 //! Names of the roles of policies.
 
 use crate::fnv::fnv1a;
-use crate::group_shape::GROUP_KIND;
+use crate::group_selection::GROUP_KIND;
 
 /// Longest name of an object.
 const MAX_NAME_LENGTH: usize = 253;

@@ -22,7 +22,7 @@ use super::rules_of_parent::RulesOfParent;
 use super::slots::RowSlot;
 use super::uid_key::UidKey;
 use super::unready_since::set_since_from_facts;
-use crate::plan::{AssessmentRule, Interest};
+use crate::plan::{AssessmentRule, Interest, ParentRule};
 use crate::wire::{ChildObject, WireMeta};
 
 /// Ingests an object of the newest list of its kind.
@@ -147,14 +147,8 @@ fn ingest_by_plan(
     }
     parts.kopf_marks.learn(store, rules, &meta.namespace, seen_marks);
     parts.generation_marks.learn(&store.rows, interest.id, practice);
-    if applied != ApplyOutcome::Stale && rules.iter().any(|rule| rule.remembers_selected) {
-        memory::on_selection_observed(&parts.memory, store, &meta.uid);
-    }
-    if let Some((generation, before)) = generation
-        && applied != ApplyOutcome::Stale
-        && before != Some(generation)
-    {
-        memory::on_parent_observed(&parts.memory, store, &meta.uid);
+    if applied != ApplyOutcome::Stale {
+        remember_for_parent(parts, rules, meta, generation);
     }
     if let Some((_, id)) =
         before.zip(held).filter(|((_, old), _)| *old != finalizers && applied != ApplyOutcome::Stale)
@@ -162,6 +156,21 @@ fn ingest_by_plan(
         parts.finalizers.record_change(&store.rows, id, meta);
     }
     Some(applied)
+}
+
+/// Tells the memory of outcomes of an object that was stored; `generation` is that of a parent, with the one before.
+fn remember_for_parent(
+    parts: &ReflectorParts,
+    rules: &[&ParentRule],
+    meta: &WireMeta,
+    generation: Option<(u64, Option<u64>)>,
+) {
+    if rules.iter().any(|rule| rule.remembers_selected) {
+        memory::on_selection_observed(&parts.memory, &parts.store, &meta.uid);
+    }
+    if generation.is_some_and(|(now, before)| before != Some(now)) {
+        memory::on_parent_observed(&parts.memory, &parts.store, &meta.uid);
+    }
 }
 
 /// What is known of an object by each rule, and which rules it awaits.

@@ -80,7 +80,7 @@ fn watching(by: Selection) -> OutcomeMemoryHarness {
 fn counts_for(harness: &OutcomeMemoryHarness, n: u32) -> Vec<LinkTarget> {
     let Some(id) = harness.reflector.find_object(&uid(n)) else { return Vec::new() };
     harness.reflector.with_view(id, NOW, |view| {
-        view.map(|view| view.links.iter().map(|link| link.target()).collect()).unwrap_or_default()
+        view.map(|view| view.links.iter().map(aggregator::ChildLink::target).collect()).unwrap_or_default()
     })
 }
 

@@ -54,6 +54,11 @@ pub struct ReadinessGroupSpec {
     /// The members. All are in the namespace of the group. Members and kinds together may select in 64 ways at most.
     #[schemars(length(max = 32))]
     pub members: Vec<GroupMember>,
+    /// Groups of the same namespace that come first: this one is not ready before they are, and names the one that it awaits.
+    /// Nothing is held back by it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub after: Vec<EarlierGroup>,
     /// Time without any member created, deleted or changed in its spec before a new generation of the group is judged.
     /// Defaults to `5s`.
     #[serde(default = "five_seconds")]
@@ -126,6 +131,15 @@ pub struct GroupMember {
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "number_or_text")]
     #[schemars(schema_with = "quorum")]
     pub quorum: Option<String>,
+}
+
+/// A group that comes before another.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct EarlierGroup {
+    /// Its name.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
 }
 
 /// Number of objects that are expected.

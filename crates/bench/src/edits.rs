@@ -1,12 +1,12 @@
 //! Memory: a first start, and edits of a rule.
 
-use std::thread;
 use std::time::Duration;
 
 use anyhow::ensure;
 use clap::Args;
 
-use crate::families::Families;
+use crate::families::{Families, ParentSort};
+use crate::phase::Phase;
 use crate::service::MeasuredService;
 use crate::subject::SubjectArgs;
 
@@ -29,7 +29,7 @@ pub(crate) struct EditArgs {
 /// Prints the memory of each phase: parents are onboarded, then the rule is edited, and at last a new process starts over
 /// what is there, which has the least that they take.
 pub(crate) async fn run(subject: &SubjectArgs, args: &EditArgs) -> anyhow::Result<()> {
-    let families = Families::serve(args.parents, args.children).await?;
+    let families = Families::serve(ParentSort::Owners, args.parents, args.children).await?;
     let pause = Duration::from_secs(args.pause);
     println!("{} parents with {} children each; megabytes resident", args.parents, args.children);
     let mut service = MeasuredService::start(subject, &families.kubeconfig)?;
@@ -69,27 +69,4 @@ fn edit_rules(service: &mut MeasuredService, families: &Families, args: &EditArg
         service.wait_until_at_rest()?;
     }
     Ok(())
-}
-
-/// What a phase took.
-struct Phase {
-    peak: f64,
-    /// Memory a while after its end.
-    rest: f64,
-    processor_seconds: f64,
-}
-
-impl Phase {
-    /// Measures a phase that began at this processor time, when the service has come to rest.
-    fn end(service: &MeasuredService, pause: Duration, begun: f64) -> anyhow::Result<Phase> {
-        service.wait_until_at_rest()?;
-        let (peak, processor_seconds) = (service.peak()?, service.processor_seconds()? - begun);
-        thread::sleep(pause);
-        Ok(Phase { peak, rest: service.memory()?, processor_seconds })
-    }
-
-    fn print(&self, name: &str) {
-        let Phase { peak, rest, processor_seconds } = self;
-        println!("{name:10} peak {peak:6.1}  rest {rest:6.1}  processor {processor_seconds:.2} s");
-    }
 }

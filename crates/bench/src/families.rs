@@ -10,32 +10,56 @@ use serde_json::{Value, json};
 const CHILD_API_VERSION: &str = "example.com/v1";
 const NAMESPACE_COUNT: usize = 10;
 
-/// Parents of kind Widget, each with pods.
+/// What the parents are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ParentSort {
+    /// Custom resources that own their children.
+    Owners,
+    /// ReadinessGroups that select them by a label.
+    Groups,
+}
+
+impl ParentSort {
+    fn kind(self) -> (&'static str, &'static str) {
+        match self {
+            ParentSort::Owners => (CHILD_API_VERSION, "Widget"),
+            ParentSort::Groups => ("rollcall.dev/v1alpha1", "ReadinessGroup"),
+        }
+    }
+}
+
+/// Parents of one sort, each with pods.
 pub(crate) struct Families {
     pub(crate) server: SandboxServer,
     pub(crate) kubeconfig: PathBuf,
     parents: usize,
+    sort: ParentSort,
 }
 
 impl Families {
-    /// Serves this number of parents, with this number of children each, and a policy for them.
-    pub(crate) async fn serve(parents: usize, children: usize) -> anyhow::Result<Families> {
+    /// Serves this number of parents, with this number of children each, and what Rollcall needs to judge them.
+    pub(crate) async fn serve(sort: ParentSort, parents: usize, children: usize) -> anyhow::Result<Families> {
         let server = SandboxServer::start(SandboxOptions::default()).await?;
         let kubeconfig = std::env::temp_dir().join(format!("bench-{}.json", server.addr().port()));
         write_kubeconfig(&kubeconfig, &server.url())?;
-        let families = Families { server, kubeconfig, parents };
+        let families = Families { server, kubeconfig, parents, sort };
         families.create(serde_json::to_value(api::ReadinessPolicy::crd())?)?;
+        families.create(serde_json::to_value(api::ReadinessGroup::crd())?)?;
         families.create(widget_crd())?;
-        families.create(policy(0))?;
+        if sort == ParentSort::Owners {
+            families.create(policy(0))?;
+        }
         for number in 0..NAMESPACE_COUNT {
             families.create(
                 json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace(number) } }),
             )?;
         }
         for parent in 0..parents {
-            let owner = families.create(widget(parent))?;
+            let made =
+                families.create(if sort == ParentSort::Owners { widget(parent) } else { group(parent) })?;
             for child in 0..children {
-                families.create(pod(&owner, parent, child))?;
+                let owner = (sort == ParentSort::Owners).then_some(&made);
+                families.create(pod(owner, parent, child))?;
             }
         }
         Ok(families)
@@ -50,8 +74,9 @@ impl Families {
     /// Number of parents whose condition `Ready` has this status.
     pub(crate) fn saying(&self, status: &str) -> usize {
         let store = self.server.lock_store();
-        let widgets = store.list_objects(CHILD_API_VERSION, "Widget", "");
-        widgets.iter().filter(|widget| status_of(widget) == status).count()
+        let (api_version, kind) = self.sort.kind();
+        let parents = store.list_objects(api_version, kind, "");
+        parents.iter().filter(|parent| status_of(parent) == status).count()
     }
 
     /// Whether all parents are told True.
@@ -61,12 +86,9 @@ impl Families {
 
     /// Status of the condition `Ready` of one parent.
     pub(crate) fn answer(&self, parent: usize) -> String {
-        let held = self.server.lock_store().get(
-            CHILD_API_VERSION,
-            "Widget",
-            &namespace(parent),
-            &format!("widget-{parent}"),
-        );
+        let (api_version, kind) = self.sort.kind();
+        let name = format!("widget-{parent}");
+        let held = self.server.lock_store().get(api_version, kind, &namespace(parent), &name);
         held.map(|widget| status_of(&widget).to_owned()).unwrap_or_default()
     }
 
@@ -181,16 +203,30 @@ fn pod_status(ready: bool) -> Value {
     })
 }
 
-fn pod(owner: &Value, parent: usize, child: usize) -> Value {
+fn group(number: usize) -> Value {
+    let name = format!("widget-{number}");
     json!({
+        "apiVersion": "rollcall.dev/v1alpha1", "kind": "ReadinessGroup",
+        "metadata": { "name": name, "namespace": namespace(number) },
+        "spec": { "members": [{ "kinds": [{ "kind": "Pod" }], "labels": { "part-of": name } }], "settle": "0s" },
+    })
+}
+
+fn pod(owner: Option<&Value>, parent: usize, child: usize) -> Value {
+    let mut pod = json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {
             "name": format!("widget-{parent}-pod-{child}"), "namespace": namespace(parent),
-            "labels": { "app": "web" }, "annotations": { "note": "x".repeat(400) },
-            "ownerReferences": [{ "apiVersion": CHILD_API_VERSION, "kind": "Widget", "name": owner["metadata"]["name"],
-                "uid": owner["metadata"]["uid"], "controller": true }],
+            "labels": { "app": "web", "part-of": format!("widget-{parent}") },
+            "annotations": { "note": "x".repeat(400) },
         },
         "spec": { "containers": [{ "name": "main", "image": "example.com/web:1" }] },
         "status": pod_status(true),
-    })
+    });
+    if let Some(owner) = owner {
+        let metadata = &owner["metadata"];
+        pod["metadata"]["ownerReferences"] = json!([{ "apiVersion": CHILD_API_VERSION, "kind": "Widget",
+            "name": metadata["name"], "uid": metadata["uid"], "controller": true }]);
+    }
+    pod
 }

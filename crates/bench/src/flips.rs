@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use clap::Args;
 
-use crate::families::Families;
+use crate::families::{Families, ParentSort};
 use crate::service::{MeasuredService, StreamClient};
 use crate::subject::SubjectArgs;
 
@@ -34,7 +34,7 @@ pub(crate) struct FlipArgs {
 /// Prints the processor time per flip at each number of parents.
 pub(crate) async fn run(subject: &SubjectArgs, args: &FlipArgs) -> anyhow::Result<()> {
     for parents in &args.parents {
-        let families = Families::serve(*parents, 2).await?;
+        let families = Families::serve(ParentSort::Owners, *parents, 2).await?;
         let mut service = MeasuredService::start(subject, &families.kubeconfig)?;
         service.wait_until("all parents are told True", |_| families.all_ready())?;
         service.wait_until_at_rest()?;

@@ -12,7 +12,9 @@
 mod edits;
 mod families;
 mod flips;
+mod phase;
 mod service;
+mod starts;
 mod subject;
 
 use clap::{Parser, Subcommand};
@@ -37,6 +39,8 @@ enum Workload {
     Edits(edits::EditArgs),
     /// Processor time per flip of a child, at several numbers of parents.
     Flips(flips::FlipArgs),
+    /// Memory and processor time of a first start and a later one, with owners as parents and with groups.
+    Starts(starts::StartArgs),
 }
 
 #[tokio::main]
@@ -45,5 +49,6 @@ async fn main() -> anyhow::Result<()> {
     match cli.workload {
         Workload::Edits(args) => edits::run(&cli.subject, &args).await,
         Workload::Flips(args) => flips::run(&cli.subject, &args).await,
+        Workload::Starts(args) => starts::run(&cli.subject, &args).await,
     }
 }

@@ -12,12 +12,13 @@ use crate::complete::{self, CompletionArgs};
 use crate::demo::DemoArgs;
 use crate::eval::{self, EvalArgs};
 use crate::generate::{self, CrdDefaultsArgs, HealthLuaArgs, ReadersArgs};
-use crate::live::{DoctorArgs, ExplainArgs, HistoryArgs, PlanArgs, TreeArgs, WaitArgs};
+use crate::live::{DoctorArgs, ExplainArgs, HistoryArgs, PlanArgs, SuggestArgs, TreeArgs, WaitArgs};
 use crate::rbac::{self, RbacArgs};
 
 const FIRST_STEPS: &str = "\
 First steps:
   rollcall demo                       a demonstration, without a cluster
+  rollcall suggest > policy.yaml      policies for what is in the cluster, with the evidence for each
   rollcall check -f policy.yaml       is the policy valid, and what rights does it need?
   rollcall eval -f manifests.yaml     which of these objects are ready?
   rollcall crd | kubectl apply -f -
@@ -66,6 +67,9 @@ enum CliCommand {
     /// Check policies without a cluster: every field and every rule, the kinds they would watch, and the rights they
     /// need. Prints one line per finding with file, line and column; exits 1 if one is an error.
     Check(CheckArgs),
+    /// Suggest policies for what is in a live cluster: which custom resources own what, and what their operators tell. Prints
+    /// policies in shadow mode with the evidence in comments; changes nothing.
+    Suggest(SuggestArgs),
     /// Show what parents in a live cluster would say if policies were applied or deleted: who turns, to what and why, which
     /// conditions come and go, which rights lack. Changes nothing.
     Plan(PlanArgs),
@@ -119,6 +123,7 @@ impl CommandLine {
             CliCommand::Crd => commands::print_crds(),
             CliCommand::Rbac(args) => commands::block_on(rbac::run_rbac(&self.cluster, &args)),
             CliCommand::Check(args) => commands::check_policies(&args),
+            CliCommand::Suggest(args) => commands::suggest_policies(&self.cluster, &args),
             CliCommand::Plan(args) => commands::plan_policies(&self.cluster, &args),
             CliCommand::Tree(args) => commands::show_tree(&self.cluster, &args),
             CliCommand::Explain(args) => commands::explain_objects(&self.cluster, &args),

@@ -13,7 +13,7 @@ use policy::{CompiledPolicy, PolicySettings, parse_selector, read_file};
 use crate::check::{self, CheckArgs};
 use crate::demo::{self, DemoArgs};
 use crate::limits::STUCK_AFTER;
-use crate::live::{self, DoctorArgs, ExplainArgs, HistoryArgs, PlanArgs, TreeArgs, WaitArgs};
+use crate::live::{self, DoctorArgs, ExplainArgs, HistoryArgs, PlanArgs, SuggestArgs, TreeArgs, WaitArgs};
 use crate::telemetry;
 
 type CommandResult = anyhow::Result<ExitCode>;
@@ -84,6 +84,10 @@ pub(crate) fn explain_objects(cluster: &ClusterArgs, args: &ExplainArgs) -> Comm
 
 pub(crate) fn plan_policies(cluster: &ClusterArgs, args: &PlanArgs) -> CommandResult {
     block_on(live::plan_policies(cluster, args))
+}
+
+pub(crate) fn suggest_policies(cluster: &ClusterArgs, args: &SuggestArgs) -> CommandResult {
+    block_on(live::suggest_policies(cluster, args))
 }
 
 pub(crate) fn run_doctor(cluster: &ClusterArgs, args: &DoctorArgs) -> CommandResult {

@@ -116,7 +116,9 @@ async fn a_group_of_groups_waits_for_each_of_them_and_a_restart_writes_nothing()
     let objects =
         json!([{ "apiVersion": "rollcall.dev/v1alpha1", "kind": "ReadinessGroup", "name": "inner" }]);
     let outer = json!({ "settle": "100ms", "members": [{ "objects": objects }] });
-    let manifests = [tenant.group_manifest("i", inner.clone()), tenant.group_manifest("o", outer.clone())];
+    let mut next = part_of("next");
+    next["after"] = json!([{ "name": "inner" }]);
+    let manifests = [&inner, &outer, &next].map(|spec| tenant.group_manifest("g", spec.clone()));
     let mut running = tenant.rollcall_for_groups(&manifests).await?;
     tenant.readiness_group("outer", outer).await?;
     tenant.until("ReadinessGroup/outer", because("Ready", "ChildrenMissing")).await?;
@@ -125,7 +127,17 @@ async fn a_group_of_groups_waits_for_each_of_them_and_a_restart_writes_nothing()
     tenant
         .until("ReadinessGroup/outer", says("Ready", "False").and(mentions("Ready", "Deployment web")))
         .await?;
+    // One that comes after it is told of it, though all of its own members are ready.
+    tenant.create(labelled(&json!({ PART_OF: "next" }), deployment("last", 1))).await?;
+    tenant.readiness_group("next", next).await?;
+    tenant
+        .until(
+            "ReadinessGroup/next",
+            mentions("Ready", "1 of 2 not ready").and(mentions("Ready", "Deployment web")),
+        )
+        .await?;
     tenant.play("web", None).await?;
+    tenant.until("ReadinessGroup/next", says("Ready", "True")).await?;
     let outer = tenant.until("ReadinessGroup/outer", says("Ready", "True")).await?;
     let inner = tenant.until("ReadinessGroup/inner", says("Ready", "True")).await?;
     running.terminate().await?;

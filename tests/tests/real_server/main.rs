@@ -68,6 +68,7 @@ mod shapes;
 mod stage;
 mod stories;
 mod stuck;
+mod suggest;
 mod trust;
 mod uncounted;
 mod upgrade;

@@ -101,7 +101,7 @@ fn what_it_says_at_a_glance(tenant: &TestTenant) -> Result<()> {
     let plugins = tenant.folder.join("bin");
     std::fs::create_dir_all(&plugins)?;
     std::os::unix::fs::symlink(places::rollcall()?, plugins.join("kubectl-rollcall"))?;
-    let asked: [Asked; 15] = [
+    let asked: [Asked; 16] = [
         ("kubectl explain readinesspolicies.spec", &[], "settle"),
         ("kubectl get readinesspolicies", &[], "databases"),
         ("kubectl wait --for=condition=Ready", &[("wait", "wait database/orders")], "condition met"),
@@ -109,6 +109,7 @@ fn what_it_says_at_a_glance(tenant: &TestTenant) -> Result<()> {
         ("kubectl rollcall tree …", &[("…", "database/orders")], "StatefulSet"),
         ("rollcall explain database/orders", &[], "orders"),
         ("rollcall wait database/orders --timeout 10m", &[], ""),
+        ("rollcall suggest", &[], "# left out: policy databases names it already"),
         ("rollcall doctor", &[], ""),
         ("rollcall history database/orders", &[], "ChildrenMissing"),
         ("rollcall completion", &[("completion", "completion bash")], "_rollcall"),

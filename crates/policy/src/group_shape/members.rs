@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::policy::{
-    AvailabilityMode, ChildSpec, ConditionSpec, DebounceSpec, EvidenceMode, ExpectSpec, FindSpec, KindRef,
-    LimitsSpec, ObservedGenerationMode, ParentSpec, WriteMode,
+    AvailabilityMode, ChildRole, ChildSpec, ConditionSpec, DebounceSpec, EvidenceMode, ExpectSpec, FindSpec,
+    KindRef, LimitsSpec, ObservedGenerationMode, ParentSpec, WriteMode,
 };
 use api::{GroupMember, ReadinessGroupSpec, ReadinessPolicySpec};
 
@@ -29,7 +29,8 @@ pub(super) fn policy_spec(group: &ReadinessGroupSpec) -> Result<ReadinessPolicyS
         }
     }
     let members = group.members.iter().enumerate();
-    let children: Vec<_> = members.flat_map(|(at, member)| children_of(at, member)).collect();
+    let mut children: Vec<_> = members.flat_map(|(at, member)| children_of(at, member)).collect();
+    children.extend((!group.after.is_empty()).then(earlier_groups));
     if children.len() > usize::from(MAX_GROUPS) {
         return Err(format!(
             "spec.members: members and their kinds together select in {} ways, and may in {MAX_GROUPS}: make it several \
@@ -46,6 +47,20 @@ pub(super) fn policy_spec(group: &ReadinessGroupSpec) -> Result<ReadinessPolicyS
         limits: group.limits.clone(),
         ..empty_policy_spec()
     })
+}
+
+/// The groups that come first, which are awaited as members are.
+fn earlier_groups() -> ChildSpec {
+    ChildSpec {
+        kind: KindRef { group: GROUP_KIND.0.to_owned(), version: None, kind: GROUP_KIND.1.to_owned() },
+        find: Some(FindSpec { refs: Some("spec.after[*]".to_owned()), ..FindSpec::default() }),
+        expect: None,
+        role: ChildRole::Critical,
+        after_deletion: None,
+        ignore: None,
+        quorum: None,
+        ready: None,
+    }
 }
 
 /// A policy for groups that cannot be judged.

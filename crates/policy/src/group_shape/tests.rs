@@ -76,10 +76,11 @@ fn members_are_children_found_by_what_the_group_says() {
         { "apiVersion": "batch/v1", "kind": "Job", "name": "seed" },
     ]);
     let refs = "spec.members[0].objects[*]";
-    assert_eq!(
-        finds(&json!({ "members": [{ "objects": objects }] })),
-        json!([["Service", null, refs], ["Job", null, refs]])
-    );
+    let mut spec = json!({ "members": [{ "objects": objects }] });
+    assert_eq!(finds(&spec), json!([["Service", null, refs], ["Job", null, refs]]));
+    spec["after"] = json!([{ "name": "base" }, { "name": "data" }]);
+    let awaited = json!(["ReadinessGroup", null, "spec.after[*]"]);
+    assert_eq!(finds(&spec), json!([["Service", null, refs], ["Job", null, refs], awaited]));
 }
 
 #[test]

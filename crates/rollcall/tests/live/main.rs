@@ -16,6 +16,7 @@ mod rights;
 mod service;
 mod slow_rules;
 mod strangers;
+mod suggest;
 mod terminal;
 mod uncounted;
 mod watching;

@@ -1,0 +1,200 @@
+//! `rollcall suggest`: policies for what is in a cluster, with the evidence for each.
+
+mod owner_survey;
+mod parent_evidence;
+mod suggested_policy;
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use controller::args::ClusterArgs;
+use policy::{CompiledPolicy, compile, parse_manifests};
+use rollcall_core::TreeNode;
+use watcher::{ApiKind, ParentObject, list_live};
+
+use super::connect::connect_cluster;
+use super::policy_cluster::{PolicyCluster, read_error_text};
+use super::survey::ClusterSurvey;
+use crate::eval::current_time;
+use crate::limits::STUCK_AFTER;
+use crate::text::{json_text, print_error_line, sanitize_text, write_stdout};
+use owner_survey::OwnerSurvey;
+use parent_evidence::ParentEvidence;
+use suggested_policy::PolicySuggestion;
+
+/// `rollcall suggest`.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "It lists the metadata of every kind that the cluster serves, and whole objects of the custom kinds that own \
+                  something, with your own rights; it changes nothing. What it prints is a file of policies in shadow mode, with \
+                  what each rests on in comments: check it, read it, apply it. A kind is left out if a policy names it already, or \
+                  if it says Ready itself, and nowhere while its children are not.\n\nExit codes: 0 printed; 2 the cluster could not be read."
+)]
+pub(crate) struct SuggestArgs {
+    /// Only these kinds of parents.
+    #[arg(value_name = "KIND")]
+    kinds: Vec<String>,
+    /// Only what is in this namespace. Default: all namespaces.
+    #[arg(short, long, value_name = "NAMESPACE")]
+    namespace: Option<String>,
+    /// Output format: `yaml` prints policies with comments; `json` prints one array of suggestions.
+    #[arg(short, long, value_enum, default_value = "yaml", value_name = "FORMAT")]
+    output: SuggestFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum SuggestFormat {
+    Yaml,
+    Json,
+}
+
+pub(crate) async fn suggest_policies(cluster: &ClusterArgs, args: &SuggestArgs) -> anyhow::Result<ExitCode> {
+    let (client, _) = connect_cluster(cluster).await?;
+    let survey = OwnerSurvey::read(&client, args.namespace.as_deref()).await?;
+    let named = existing_policies(&client).await;
+    let (mut suggestions, mut seen, mut unread) = (Vec::new(), BTreeMap::new(), survey.unread.clone());
+    for (name, owned) in &survey.owners {
+        let Some(api) = survey.find_kind(name).filter(|api| is_asked_for(api, &args.kinds)) else { continue };
+        let scope = args.namespace.as_deref().filter(|_| api.namespaced);
+        let objects = match list_live::<ParentObject>(&client, api, scope, None).await {
+            Ok(objects) => objects,
+            Err(error) => {
+                unread.insert(api.to_string(), read_error_text(&error));
+                continue;
+            }
+        };
+        let evidence = ParentEvidence::collect(&objects);
+        let mut suggestion = PolicySuggestion::of_kind(api, owned, &evidence);
+        let key = (api.group.clone(), api.kind.clone());
+        if let Some(policy) = named.get(&key) {
+            suggestion.leave_out(format!("policy {policy} names it already"));
+        }
+        seen.insert(key, evidence);
+        suggestions.push(suggestion);
+    }
+    judge_suggestions(&client, &mut suggestions, &seen).await?;
+    for (what, why) in &unread {
+        print_error_line(&format!("not read: {what}: {why}"));
+    }
+    print_suggestions(&suggestions, args.output)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn is_asked_for(api: &ApiKind, kinds: &[String]) -> bool {
+    let is = |asked: &String| {
+        let asked = asked.to_lowercase();
+        let (kind, full) = (api.kind.to_lowercase(), format!(".{}", api.group));
+        [kind.as_str(), api.plural.as_str()]
+            .into_iter()
+            .any(|name| asked == name || asked == name.to_owned() + &full)
+    };
+    kinds.is_empty() || kinds.iter().any(is)
+}
+
+/// Names of the policies that there are, by the kind of their parents.
+async fn existing_policies(client: &kube::Client) -> BTreeMap<(String, String), String> {
+    let found = controller::release::list_policies(client).await.unwrap_or_default();
+    let named = found.into_iter().filter_map(|policy| {
+        let spec = policy.spec.ok()?;
+        Some(((spec.parent.group, spec.parent.kind), policy.name))
+    });
+    named.collect()
+}
+
+/// Judges all parents by what is suggested, and compares that with what they say themselves.
+async fn judge_suggestions(
+    client: &kube::Client,
+    suggestions: &mut [PolicySuggestion],
+    seen: &BTreeMap<(String, String), ParentEvidence>,
+) -> anyhow::Result<()> {
+    let mut policies: Vec<(String, CompiledPolicy)> = Vec::new();
+    for suggestion in suggestions.iter().filter(|suggestion| suggestion.left_out.is_none()) {
+        for manifest in parse_manifests(&suggestion.to_text())? {
+            let policy::PolicyManifest::Policy(found) = manifest else { continue };
+            let spec = found.spec.map_err(anyhow::Error::msg)?;
+            let compiled = compile(&spec, STUCK_AFTER)
+                .map_err(|problems| anyhow::anyhow!("{}: {problems:?}", found.name))?;
+            policies.push((found.name, compiled));
+        }
+    }
+    let mut cluster = PolicyCluster::of_policies(client.clone(), policies);
+    let trees = ClusterSurvey::read(&mut cluster, current_time()).await.trees;
+    cluster.report_unread();
+    for suggestion in suggestions.iter_mut().filter(|suggestion| suggestion.left_out.is_none()) {
+        let key = (suggestion.group.clone(), suggestion.kind.clone());
+        if let Some(evidence) = seen.get(&key) {
+            compare_words(suggestion, evidence, &trees);
+        }
+    }
+    Ok(())
+}
+
+/// Compares the `Ready` of the parents themselves with what their children say.
+fn compare_words(suggestion: &mut PolicySuggestion, evidence: &ParentEvidence, trees: &[TreeNode]) {
+    let mut unready = Vec::new();
+    for tree in trees {
+        collect_unready(suggestion, tree, &mut unready);
+    }
+    let says = evidence.parents.iter().filter(|parent| parent.own_ready == Some(true));
+    let mut false_words = says.filter_map(|parent| {
+        let is = |node: &&&TreeNode| node.namespace == *parent.namespace && node.name == *parent.name;
+        unready.iter().find(is).copied()
+    });
+    let first = false_words.next();
+    let more = false_words.count();
+    match first {
+        Some(tree) => suggestion.evidence.push(format!(
+            "{} say Ready while their children are not: {}/{}: {}",
+            more + 1,
+            tree.namespace,
+            tree.name,
+            tree.detail
+        )),
+        None if suggestion.own_ready && !unready.is_empty() => {
+            suggestion.leave_out(format!(
+                "it says Ready itself, and not of the {} whose children are not",
+                unready.len()
+            ));
+        }
+        None if suggestion.own_ready => {
+            suggestion.evidence.push(
+                "whether its Ready waits for its children cannot be seen: all are ready now".to_owned(),
+            );
+        }
+        None => suggestion.evidence.push(format!(
+            "by this policy {} of {} are ready now",
+            suggestion.objects.saturating_sub(unready.len()),
+            suggestion.objects
+        )),
+    }
+}
+
+/// Adds the parents of this kind that are not ready, also those below others.
+fn collect_unready<'t>(suggestion: &PolicySuggestion, node: &'t TreeNode, unready: &mut Vec<&'t TreeNode>) {
+    let is_same = |known: &&TreeNode| (&known.namespace, &known.name) == (&node.namespace, &node.name);
+    let is_of_kind = node.group == suggestion.group && node.kind == suggestion.kind;
+    if is_of_kind && node.verdict != "Ready" && !unready.iter().any(is_same) {
+        unready.push(node);
+    }
+    for child in &node.children {
+        collect_unready(suggestion, child, unready);
+    }
+}
+
+fn print_suggestions(suggestions: &[PolicySuggestion], format: SuggestFormat) -> anyhow::Result<()> {
+    if format == SuggestFormat::Json {
+        return write_stdout(&json_text(&suggestions)?).map(drop).map_err(Into::into);
+    }
+    let mut text: String = suggestions.iter().map(PolicySuggestion::to_text).collect();
+    if suggestions.is_empty() {
+        text.push_str("# No custom resource owns anything here.\n");
+    } else {
+        text.push_str(
+            "# Next, with this in suggested.yaml:\n#   rollcall check -f suggested.yaml\n#   rollcall rbac -f suggested.yaml | kubectl apply -f \
+             -\n#   kubectl apply -f suggested.yaml\n# and, before `mode: shadow` goes, the default of each CRD: rollcall crd-defaults -f CRD\n",
+        );
+    }
+    let lines: Vec<_> = text.lines().map(sanitize_text).collect();
+    write_stdout(&(lines.join("\n") + "\n")).map(drop).map_err(Into::into)
+}

@@ -1,0 +1,192 @@
+//! A policy for a kind of parent, with what it rests on.
+
+use std::fmt::Write as _;
+
+use policy::is_status_owned_by_others;
+use readiness::RuleKind;
+use serde::Serialize;
+use serde_json::{Value, json};
+use watcher::ApiKind;
+
+use super::super::target::KindName;
+use super::owner_survey::OwnerKind;
+use super::parent_evidence::ParentEvidence;
+
+/// Children of one kind, as the parents of a kind own them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SuggestedChildren {
+    pub(super) group: String,
+    pub(super) kind: String,
+    /// Number of parents that own some.
+    pub(super) owners: usize,
+    /// Largest number that one parent owns.
+    pub(super) most: usize,
+}
+
+/// What is suggested for a kind.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PolicySuggestion {
+    pub(super) group: String,
+    pub(super) kind: String,
+    /// Number of objects of the kind.
+    pub(super) objects: usize,
+    pub(super) children: Vec<SuggestedChildren>,
+    /// What it rests on, one sentence each.
+    pub(super) evidence: Vec<String>,
+    /// The policy; null where none is needed.
+    pub(super) policy: Value,
+    /// Why none is suggested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) left_out: Option<String>,
+    /// The operator writes `Ready` itself.
+    #[serde(skip)]
+    pub(super) own_ready: bool,
+}
+
+impl PolicySuggestion {
+    /// Suggests a policy for a kind of parents by what they own and show.
+    pub(super) fn of_kind(api: &ApiKind, owned: &OwnerKind, seen: &ParentEvidence) -> PolicySuggestion {
+        let mut suggestion = PolicySuggestion {
+            group: api.group.clone(),
+            kind: api.kind.clone(),
+            objects: seen.count(),
+            children: Vec::new(),
+            evidence: Vec::new(),
+            policy: Value::Null,
+            left_out: None,
+            own_ready: seen.parents.iter().any(|parent| parent.own_ready.is_some()),
+        };
+        suggestion.add_children(owned, seen);
+        if suggestion.children.is_empty() {
+            suggestion.left_out = Some("what it owns has no readiness of its own".to_owned());
+            return suggestion;
+        }
+        suggestion.policy = suggestion.compose_policy(api, seen);
+        suggestion
+    }
+
+    fn add_children(&mut self, owned: &OwnerKind, seen: &ParentEvidence) {
+        let mut plain = Vec::new();
+        for (child, counts) in &owned.children {
+            let of_parents = seen.parents.iter().filter_map(|parent| counts.get(&parent.uid)).copied();
+            let counts: Vec<usize> = of_parents.collect();
+            if counts.is_empty() {
+                continue;
+            }
+            if !has_readiness(child) {
+                plain.push(child.kind.clone());
+                continue;
+            }
+            self.children.push(SuggestedChildren {
+                group: child.group.clone(),
+                kind: child.kind.clone(),
+                owners: counts.len(),
+                most: counts.iter().copied().max().unwrap_or_default(),
+            });
+        }
+        if !plain.is_empty() {
+            let what = format!("it owns {} too, which have no readiness of their own", plain.join(", "));
+            self.evidence.push(what);
+        }
+    }
+
+    fn compose_policy(&mut self, api: &ApiKind, seen: &ParentEvidence) -> Value {
+        let count = seen.count();
+        let children = self.children.iter().map(|child| {
+            let mut kind = json!({ "kind": child.kind });
+            if !child.group.is_empty() {
+                kind["group"] = json!(child.group);
+            }
+            let mut entry = json!({ "kind": kind });
+            if child.owners < count {
+                entry["expect"] = json!({ "min": 0 });
+            }
+            entry
+        });
+        let mut spec = json!({
+            "parent": { "group": api.group, "kind": api.kind },
+            "children": children.collect::<Vec<_>>(),
+            "mode": "shadow",
+        });
+        if self.own_ready {
+            spec["condition"] = json!({ "type": "ChildrenReady" });
+            self.evidence.push("its operator writes Ready itself, which is left to it".to_owned());
+        }
+        self.evidence.push(match (seen.kopf_marks, seen.generations) {
+            (marked, _) if marked == count && count > 0 => {
+                spec["evidence"] = json!("kopf");
+                "Kopf leaves its mark on every object: one without it is not handled yet".to_owned()
+            }
+            (0, 0) => "its operator does not say which generation it has handled: `settle` decides, and a \
+                       `proof` would be better"
+                .to_owned(),
+            (0, spoken) => format!(
+                "{spoken} of {count} say which generation their operator has observed: it is waited for"
+            ),
+            (marked, _) => format!("Kopf leaves its mark on {marked} of {count}"),
+        });
+        if is_status_owned_by_others(&api.group) {
+            self.evidence.push("its status belongs to another controller: it is never written".to_owned());
+        }
+        json!({
+            "apiVersion": "rollcall.dev/v1alpha1", "kind": "ReadinessPolicy",
+            "metadata": { "name": format!("{}.{}", api.plural, api.group) }, "spec": spec,
+        })
+    }
+
+    /// Leaves the kind out.
+    pub(super) fn leave_out(&mut self, why: String) {
+        self.policy = Value::Null;
+        self.left_out = Some(why);
+    }
+
+    /// The suggestion as YAML with comments.
+    pub(super) fn to_text(&self) -> String {
+        let objects =
+            if self.objects == 1 { "1 object".to_owned() } else { format!("{} objects", self.objects) };
+        let mut text = format!("# {}.{}: {objects}\n", self.kind, self.group);
+        for what in &self.evidence {
+            _ = writeln!(text, "# - {what}");
+        }
+        if let Some(why) = &self.left_out {
+            _ = writeln!(text, "# left out: {why}");
+            return text + "\n";
+        }
+        let spec = &self.policy["spec"];
+        let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        _ = write!(
+            text,
+            "---\napiVersion: rollcall.dev/v1alpha1\nkind: ReadinessPolicy\nmetadata: {{ name: {} }}\nspec:\n  \
+             parent: {{ group: {}, kind: {} }}\n  children:\n",
+            word(&self.policy["metadata"]["name"]),
+            self.group,
+            self.kind
+        );
+        for child in &self.children {
+            let group =
+                if child.group.is_empty() { String::new() } else { format!("group: {}, ", child.group) };
+            let line = format!("    - kind: {{ {group}kind: {} }}", child.kind);
+            let most = if child.most > 1 { format!(", up to {} each", child.most) } else { String::new() };
+            _ = writeln!(text, "{line:60} # {} of {} own some{most}", child.owners, self.objects);
+            if child.owners < self.objects {
+                text.push_str("      expect: { min: 0 }\n");
+            }
+        }
+        if self.own_ready {
+            text.push_str("  condition: { type: ChildrenReady }\n");
+        }
+        if let Some(evidence) = spec["evidence"].as_str() {
+            _ = writeln!(text, "  evidence: {evidence}");
+        }
+        text.push_str("  mode: shadow\n\n");
+        text
+    }
+}
+
+/// Kinds that are ready because they exist say nothing of a parent.
+fn has_readiness(kind: &KindName) -> bool {
+    let rule = RuleKind::from_group_kind(&kind.group, &kind.kind);
+    !matches!(rule, RuleKind::Plain | RuleKind::EndpointSlice | RuleKind::PodDisruptionBudget)
+}

@@ -1,0 +1,101 @@
+//! `suggest` writes the policies that a cluster needs, and says why.
+
+use kube::CustomResourceExt;
+use sandbox::{FaultAction, InjectedFault, RequestVerb};
+use serde_json::{Value, json};
+
+use super::cluster::{LiveCluster, crd, custom, done, owned, pod, policy};
+
+/// Three Shops own a Database each, two of them a Pod, all a ConfigMap. A Database says Ready whatever its Pod is; a Queue
+/// only where its Pod is ready.
+async fn crowd(name: &str) -> LiveCluster {
+    let cluster = LiveCluster::start(name).await;
+    cluster.create(&crd("Queue"));
+    for n in 0..3 {
+        let mut shop = custom("Shop", &format!("shop-{n}"));
+        shop["metadata"]["annotations"] = json!({ "kopf.zalando.org/last-handled-configuration": "{}" });
+        shop["status"] = json!({});
+        let shop = cluster.create(&shop);
+        let ready = |status: &str| json!([{ "type": "Ready", "status": status, "reason": "AsItIs", "observedGeneration": 1 }]);
+        let mut database = custom("Database", &format!("db-{n}"));
+        database["status"]["conditions"] = ready("True");
+        let database = cluster.below(&shop, database);
+        let waits = (n == 1).then_some(("ImagePullBackOff", "no such image"));
+        cluster.below(&database, pod(&format!("db-{n}-0"), waits));
+        if n > 0 {
+            cluster.below(&shop, pod(&format!("shop-{n}-0"), None));
+        }
+        let map =
+            json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": format!("map-{n}") } });
+        cluster.create(&owned(&shop, map));
+        let mut queue = custom("Queue", &format!("queue-{n}"));
+        queue["status"]["conditions"] = ready(if n == 1 { "False" } else { "True" });
+        let queue = cluster.create(&queue);
+        cluster.below(&queue, pod(&format!("queue-{n}-0"), waits));
+    }
+    cluster
+}
+
+async fn suggest(cluster: &LiveCluster, args: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = cluster.bare();
+    command.arg("suggest").args(args);
+    done(command).await
+}
+
+#[tokio::test]
+async fn each_kind_that_owns_something_gets_a_policy_with_what_it_rests_on() {
+    let cluster = crowd("suggest").await;
+    let (code, out, err) = suggest(&cluster, &[]).await;
+    assert_eq!(code, Some(0), "{out}{err}");
+    let words = out.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in [
+        "# Shop.example.com: 3 objects",
+        "# - it owns ConfigMap too, which have no readiness of their own",
+        "# - Kopf leaves its mark on every object: one without it is not handled yet",
+        "metadata: { name: shops.example.com }",
+        "- kind: { kind: Pod } # 2 of 3 own some expect: { min: 0 }",
+        "- kind: { group: example.com, kind: Database } # 3 of 3 own some",
+        "evidence: kopf",
+        "# - 3 of 3 say which generation their operator has observed: it is waited for",
+        "# - 1 say Ready while their children are not: default/db-1: 1 of 1 not ready: Pod db-1-0",
+        "condition: { type: ChildrenReady }",
+        "# Queue.example.com: 3 objects",
+        "# left out: it says Ready itself, and not of the 1 whose children are not",
+    ] {
+        assert!(words.contains(part), "no {part:?} in:\n{out}");
+    }
+    // What is printed can be used as it is.
+    let file = cluster.text_file("suggested.yaml", &out);
+    let mut check = cluster.bare();
+    check.args(["check", "-f", &file]);
+    let (code, checked, err) = done(check).await;
+    assert_eq!((code, checked.lines().count()), (Some(0), 2), "{checked}{err}");
+    let mut tree = cluster.bare();
+    tree.args(["tree", "-f", &file]);
+    let (code, tree, err) = done(tree).await;
+    assert_eq!(code, Some(1), "{tree}{err}");
+    assert!(tree.contains("shop-1") && tree.contains("db-1-0"), "{tree}");
+}
+
+#[tokio::test]
+async fn what_a_policy_names_already_is_left_out_and_what_cannot_be_read_is_named() {
+    let cluster = crowd("suggest-again").await;
+    cluster.create(&serde_json::to_value(api::ReadinessPolicy::crd()).unwrap());
+    cluster.create(&policy("Shop", "example.com", "Database"));
+    let refused =
+        InjectedFault::new(FaultAction::Forbid).on_kind("example.com", "queues").on_verb(RequestVerb::List);
+    cluster.server.faults().add(refused);
+    let (code, out, err) = suggest(&cluster, &["-o", "json"]).await;
+    assert_eq!(code, Some(0), "{out}{err}");
+    let all: Vec<Value> = serde_json::from_str(&out).unwrap();
+    let of = |kind: &str| all.iter().find(|one| one["kind"] == kind).unwrap_or(&Value::Null);
+    assert_eq!(of("Shop")["leftOut"], "policy shop names it already");
+    assert_eq!(of("Shop")["policy"], Value::Null);
+    assert_eq!(of("Database")["policy"]["spec"]["condition"]["type"], "ChildrenReady");
+    assert_eq!(of("Database")["children"], json!([{ "group": "", "kind": "Pod", "owners": 3, "most": 1 }]));
+    assert!(err.contains("not read: Queue.example.com: you may not list it"), "{err}");
+    // Of one kind alone.
+    let (code, out, err) = suggest(&cluster, &["shops.example.com"]).await;
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert!(out.contains("# left out: policy shop") && !out.contains("Database.example.com:"), "{out}");
+}

@@ -63,6 +63,11 @@ impl CauseFinder<'_> {
         self.policies.get(&policy).map(|words| words.name.as_str())
     }
 
+    /// Returns `true` if an operator is to handle the parents of this policy.
+    pub(super) fn has_operator(&self, policy: PolicyId) -> bool {
+        self.policies.get(&policy).is_none_or(|words| words.has_operator)
+    }
+
     /// The first of these troubles.
     pub(super) fn first_cause(&self, parent: ObjectId, policy: PolicyId, now: Time) -> Option<String> {
         self.cause_lines(parent, policy, GroupRole::Critical, now).into_iter().next().map(|(_, _, text)| text)

@@ -13,6 +13,8 @@ pub struct PolicySummary {
     pub min: u32,
     /// Kinds that its answers depend on.
     pub kinds: Vec<KindId>,
+    /// Its parents have an operator, which creates their children. ReadinessGroups have none.
+    pub has_operator: bool,
 }
 
 /// Summary of one entry of `children`.

@@ -84,6 +84,9 @@ impl ConditionRenderer<'_> {
         let text = match answer.reason {
             ParentReason::AllChildrenReady => self.ready_text(parent, policy, answer, now),
             ParentReason::ChildrenSettling => format!("{ready} of {total} ready, settling"),
+            ParentReason::ChildrenPending if !self.causes.has_operator(policy) => {
+                format!("waiting for its members to settle for{generation}")
+            }
             ParentReason::ChildrenPending => {
                 format!("{AWAITS_OPERATOR}{generation}{}", self.pending_text(parent, policy))
             }

@@ -194,6 +194,7 @@ fn policy_summary(policy: &PolicyInUse, kinds: &[KindId]) -> PolicySummary {
         groups: policy.compiled.groups.iter().map(group).collect(),
         min: policy.compiled.min,
         kinds: kinds.to_vec(),
+        has_operator: policy.compiled.shape.is_none(),
     }
 }
 

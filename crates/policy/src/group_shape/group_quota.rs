@@ -37,7 +37,7 @@ pub fn policies_of_groups<'g>(
     let refused = quota.refused.iter().filter(|(shape, _)| !quota.in_force.contains(*shape));
     policies
         .extend(refused.take(MAX_NAMED_REFUSALS).map(|(shape, why)| refusal_of_shape(shape, why, labels)));
-    let others = "this ReadinessGroup cannot be judged: groups select members in more ways than fit";
+    let others = "it selects members in a way that is not in force: it was asked for a moment ago, or by more groups than fit";
     policies.push(refusal_of_others(others, labels));
     policies
 }
@@ -57,12 +57,12 @@ impl ShapeQuota {
         let of_namespace = self.by_namespace.entry(namespace.into()).or_default();
         let why = if *of_namespace >= MAX_SHAPES_OF_NAMESPACE {
             format!(
-                "this ReadinessGroup cannot be judged: groups of namespace {namespace} select members in {MAX_SHAPES_OF_NAMESPACE} ways already: select by the \
+                "it cannot be judged: groups of namespace {namespace} select members in {MAX_SHAPES_OF_NAMESPACE} ways already: select by the \
                  same kinds and label keys as older ones"
             )
         } else if self.in_force.len() >= MAX_SHAPES {
             format!(
-                "this ReadinessGroup cannot be judged: groups of all namespaces select members in {MAX_SHAPES} ways already: select by the same kinds and label \
+                "it cannot be judged: groups of all namespaces select members in {MAX_SHAPES} ways already: select by the same kinds and label \
                  keys as older ones"
             )
         } else {

@@ -49,12 +49,16 @@ pub(super) fn policy_spec(group: &ReadinessGroupSpec) -> Result<ReadinessPolicyS
     })
 }
 
+fn any_number() -> ExpectSpec {
+    ExpectSpec { min: Some(0), ..ExpectSpec::default() }
+}
+
 /// The groups that come first, which are awaited as members are.
 fn earlier_groups() -> ChildSpec {
     ChildSpec {
         kind: KindRef { group: GROUP_KIND.0.to_owned(), version: None, kind: GROUP_KIND.1.to_owned() },
         find: Some(FindSpec { refs: Some("spec.after[*]".to_owned()), ..FindSpec::default() }),
-        expect: None,
+        expect: Some(any_number()),
         role: ChildRole::Critical,
         after_deletion: None,
         ignore: None,
@@ -97,7 +101,11 @@ fn children_of(at: usize, member: &GroupMember) -> Vec<ChildSpec> {
     let child = |kind: KindRef| ChildSpec {
         kind,
         find: Some(find.clone()),
-        expect: member.expect.as_ref().map(ExpectSpec::from),
+        expect: match member.objects.as_slice() {
+            [] => member.expect.as_ref().map(ExpectSpec::from),
+            // Each of them is expected by its name.
+            _ => Some(any_number()),
+        },
         role: member.role,
         after_deletion: member.after_deletion,
         ignore: member.ignore.clone(),

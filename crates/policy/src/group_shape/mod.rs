@@ -64,7 +64,7 @@ fn shape_of(group: &str) -> Result<String, String> {
     }
     let read = serde_json::from_str(group).map_err(|error| error.to_string());
     let shape = read.and_then(|GroupManifest { spec }| shape_of_spec(&spec));
-    shape.map_err(|why| cut(&format!("this ReadinessGroup cannot be judged: {why}")).to_owned())
+    shape.map_err(|why| cut(&format!("it cannot be judged: {why}")).to_owned())
 }
 
 fn shape_of_spec(spec: &ReadinessGroupSpec) -> Result<String, String> {

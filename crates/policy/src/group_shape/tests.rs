@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::super::library_rules::UnreadLibraries;
+use super::super::plan::{IdRegistry, PolicyInUse, Released, build_plan};
 use super::super::protected_kinds::PolicySettings;
 use super::*;
 
@@ -103,6 +105,10 @@ fn groups_that_select_alike_share_a_policy_whatever_they_select() {
         let compiled = policy.compile_spec(&settings).expect("it compiles");
         assert_eq!((compiled.min, compiled.groups.len()), (1, 1));
         assert!(compiled.shape.is_some() && !compiled.shadow);
+        let (name, acceptance) = (policy.name.clone(), aggregator::Acceptance::Accepted);
+        let used = [PolicyInUse { id: aggregator::PolicyId(1), name, compiled, acceptance }];
+        let plan = build_plan(&used, &Released::new(), &mut IdRegistry::default(), &UnreadLibraries);
+        assert!(plan.policies.values().all(|(_, words)| !words.has_operator), "nobody handles a group");
     }
     assert_eq!(
         policies_of_groups([].iter(), &LabelMatcher::default()),

@@ -89,7 +89,7 @@ fn memory_policy() -> (EnginePolicy, PolicySummary) {
         acceptance: aggregator::Acceptance::Accepted,
     };
     let groups = vec![GroupSummary { kind: "Job".to_owned(), min: 1, max: None }];
-    (policy, PolicySummary { name: "policy".to_owned(), groups, min: 0, kinds })
+    (policy, PolicySummary { name: "policy".to_owned(), groups, min: 0, kinds, has_operator: true })
 }
 
 fn parse_object(object: &Value) -> ParentObject {

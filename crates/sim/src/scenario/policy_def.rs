@@ -120,6 +120,7 @@ impl PolicyDef {
             groups: self.groups.iter().map(words).collect(),
             min: 0,
             kinds: involved,
+            has_operator: true,
         };
         (policy, words)
     }

@@ -9,11 +9,14 @@ use crate::found_policy::FoundPolicy;
 use watcher::plan::LabelMatcher;
 
 /// Most shapes that are in force for groups of one namespace, beyond those that are in force for older ones elsewhere.
-const MAX_SHAPES_OF_NAMESPACE: usize = 8;
+const MAX_SHAPES_OF_NAMESPACE: usize = 16;
 /// Most shapes that are in force.
-const MAX_SHAPES: usize = 128;
+const MAX_SHAPES: usize = 256;
 /// Most shapes that are refused in their own words.
 const MAX_NAMED_REFUSALS: usize = 32;
+
+/// The way out.
+const TAKE_A_KNOWN_WAY: &str = "select by the kinds, label keys and settings of an older one";
 
 /// The policies by which these groups are judged, and what stands for one where a group is refused.
 ///
@@ -57,13 +60,13 @@ impl ShapeQuota {
         let of_namespace = self.by_namespace.entry(namespace.into()).or_default();
         let why = if *of_namespace >= MAX_SHAPES_OF_NAMESPACE {
             format!(
-                "it cannot be judged: groups of namespace {namespace} select members in {MAX_SHAPES_OF_NAMESPACE} ways already: select by the \
-                 same kinds and label keys as older ones"
+                "it cannot be judged: groups of namespace {namespace} select members in {MAX_SHAPES_OF_NAMESPACE} ways \
+                 already: {TAKE_A_KNOWN_WAY}"
             )
         } else if self.in_force.len() >= MAX_SHAPES {
             format!(
-                "it cannot be judged: groups of all namespaces select members in {MAX_SHAPES} ways already: select by the same kinds and label \
-                 keys as older ones"
+                "it cannot be judged: groups of all namespaces select members in {MAX_SHAPES} ways already: \
+                 {TAKE_A_KNOWN_WAY}"
             )
         } else {
             *of_namespace += 1;

@@ -164,19 +164,19 @@ fn nobody_takes_all_shapes_and_older_groups_keep_theirs() {
             &by_labels(&["Deployment"], &json!({ (format!("key-{n}")): "x" })),
         )
     };
-    let greedy: Vec<_> = (0..20).map(|n| own("greedy", n)).collect();
-    let modest = [own("modest", 3), own("modest", 19)];
+    let greedy: Vec<_> = (0..30).map(|n| own("greedy", n)).collect();
+    let modest = [own("modest", 3), own("modest", 29)];
     let policies = policies_of_groups(greedy.iter().chain(&modest), &LabelMatcher::default());
     let of = |group: &FoundGroup| {
         let name = shape_name(group.shape.as_ref().expect("a shape"));
         let found = policies.iter().find(|policy| policy.name == name)?;
         Some(found.groups.as_ref()?.shape.refusal_of(""))
     };
-    assert!(greedy[..8].iter().all(|group| of(group) == Some(None)), "the oldest");
-    let why = of(&greedy[8]).flatten().expect("refused");
-    assert!(why.contains("namespace greedy select members in 8 ways already"), "{why}");
+    assert!(greedy[..16].iter().all(|group| of(group) == Some(None)), "the oldest");
+    let why = of(&greedy[16]).flatten().expect("refused");
+    assert!(why.contains("namespace greedy select members in 16 ways already"), "{why}");
     assert_eq!(of(&modest[1]), Some(None), "another namespace asks for the same and has room");
-    let crowd: Vec<_> = (0..40).flat_map(|n| (0..9).map(move |k| (n, k))).collect();
+    let crowd: Vec<_> = (0..40).flat_map(|n| (0..17).map(move |k| (n, k))).collect();
     let crowd: Vec<_> = crowd
         .into_iter()
         .map(|(n, k)| {
@@ -185,6 +185,6 @@ fn nobody_takes_all_shapes_and_older_groups_keep_theirs() {
         })
         .collect();
     let policies = policies_of_groups(crowd.iter(), &LabelMatcher::default());
-    assert_eq!(policies.iter().filter(|policy| is_in_force(policy)).count(), 128);
-    assert_eq!(policies.len(), 128 + 32 + 1);
+    assert_eq!(policies.iter().filter(|policy| is_in_force(policy)).count(), 256);
+    assert_eq!(policies.len(), 256 + 32 + 1);
 }

@@ -68,7 +68,7 @@ pub struct RunArgs {
     /// namespace, else rollcall-system. Used only if a policy sets `afterDeletion: remember`.
     #[arg(long, env = "ROLLCALL_RECORDS_NAMESPACE", value_name = "NAMESPACE")]
     pub records_namespace: Option<String>,
-    /// Restricts Rollcall to policies with matching labels: `team=a,tier in (gold,silver),!legacy`.
+    /// Restricts Rollcall to policies and ReadinessGroups with matching labels: `team=a,tier in (gold,silver),!legacy`.
     #[arg(long, env = "ROLLCALL_POLICY_SELECTOR", value_name = "SELECTOR")]
     pub policy_selector: Option<String>,
     /// Reads policies from this file instead of the cluster; `-` is standard input.

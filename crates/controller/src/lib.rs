@@ -11,6 +11,7 @@ mod audit;
 mod clock;
 mod event_loop;
 mod event_recorder;
+mod failing_writes;
 mod failure_log;
 mod failure_reporter;
 pub mod history;

@@ -24,6 +24,7 @@ use watcher::{ApiKind, ParentObject, get_live, parse_retry_after};
 pub(crate) use settled_write::{SettledWrite, WriteFailure};
 pub(crate) use write_log::WriteLog;
 
+use crate::failing_writes::FailingWrites;
 use crate::failure_reporter::FailureReporter;
 use crate::kind_tasks::{ResolvedKind, ResolvedKinds};
 use crate::lease::Leadership;
@@ -63,6 +64,8 @@ pub(crate) struct ParentWriter {
     pub(crate) refusals: Arc<Notify>,
     /// Logs what was written.
     pub(crate) log: Arc<WriteLog>,
+    /// Whether writes keep failing.
+    pub(crate) failing: Arc<FailingWrites>,
 }
 
 impl ParentWriter {
@@ -97,6 +100,9 @@ impl ParentWriter {
         };
         if failure.as_ref().is_some_and(|failure| failure.status == 403) {
             self.refusals.notify_one();
+        }
+        if outcome != DeliveryOutcome::Unsent {
+            self.failing.record_outcome(!outcome.is_accepted() && outcome != DeliveryOutcome::Gone);
         }
         let turned_to = write.status_transition.filter(|_| outcome.is_accepted());
         let ParentWrite { parent, ticket, kind, policies, .. } = write;

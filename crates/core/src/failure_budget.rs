@@ -1,15 +1,16 @@
 //! How many requests may be spent on writes that are not acknowledged with what they said, whatever part of all writes they are.
 //!
 //! A failed write costs two requests: itself, and the live read after it. They come from one token bucket for all kinds, so that
-//! no mixture of kinds and of successes among the failures costs the server more than thirteen a second, and hardly more than
-//! twenty in any one. A write that is acknowledged costs nothing: a server that never fails gets it too.
+//! no mixture of kinds and of successes among the failures costs the server more than eight a second, and at most
+//! twenty in any one. A write that is acknowledged costs nothing, but waits for its turn where others fail: where every second
+//! one does, both together take less than twenty a second.
 
 use std::time::Duration;
 
 use readiness::Time;
 
 /// Requests a second that writes without acknowledgement may cost. As one request costs a thousand, this is a gain a millisecond.
-const REQUESTS_PER_SECOND: u32 = 13;
+const REQUESTS_PER_SECOND: u32 = 8;
 /// What one request costs.
 const REQUEST_COST: i64 = 1_000;
 /// Most that is saved up: four requests.
@@ -149,16 +150,16 @@ mod tests {
     }
 
     #[test]
-    fn whatever_part_of_the_writes_fails_costs_at_most_twenty_requests_a_second() {
+    fn whatever_part_of_the_writes_fails_costs_few_requests_a_second() {
         for share in [(1, 1), (3, 4), (1, 2), (1, 4), (1, 10), (1, 100)] {
             // Of a server that takes its time more is under way when the next one fails.
-            for (latency, most) in [(1, 20), (20, 26), (400, 26)] {
+            for (latency, most) in [(1, 14), (20, 20), (400, 20)] {
                 for retries in [false, true] {
                     let played = FailingServer { share, latency }.play(120, retries);
                     let (busiest, lasting) = (played.busiest(1), played.busiest(10));
                     let what = format!("{share:?}, {latency} ms, {retries}");
                     assert!(busiest <= most, "{what}: {busiest} in a second");
-                    assert!(lasting <= 150, "{what}: {lasting} in ten seconds");
+                    assert!(lasting <= 92, "{what}: {lasting} in ten seconds");
                 }
             }
         }
@@ -166,7 +167,7 @@ mod tests {
 
     #[test]
     fn the_fewer_fail_the_more_is_written() {
-        for (share, least) in [((1, 2), 6), ((1, 4), 17), ((1, 10), 50), ((1, 100), 500)] {
+        for (share, least) in [((1, 2), 3), ((1, 4), 10), ((1, 10), 30), ((1, 100), 300)] {
             let landed = FailingServer { share, latency: 1 }.play(60, false).landed.len() / 60;
             assert!(landed >= least, "{share:?}: {landed} a second");
         }

@@ -23,8 +23,8 @@ pub(super) const PARENT_EVENT_BURST: f64 = 25.0;
 pub(super) const PARENT_EVENT_REFILL: Duration = Duration::from_secs(300);
 /// Burst of all Events together.
 pub(super) const TOTAL_EVENT_BURST: f64 = 100.0;
-/// Interval at which the total gains another Event: 20 a second.
-pub(super) const TOTAL_EVENT_REFILL: Duration = Duration::from_millis(50);
+/// Interval at which the total gains another Event: 10 a second.
+pub(super) const TOTAL_EVENT_REFILL: Duration = Duration::from_millis(100);
 /// Maximum number of queued Events.
 pub(super) const MAX_QUEUED_EVENTS: usize = 1_000;
 /// Maximum number of tracked series; the longest quiet one is forgotten first.
@@ -174,6 +174,11 @@ impl EventCorrelator {
             last: *last,
             key,
         }))
+    }
+
+    /// Forgets what could be sent at once.
+    pub(super) fn forgo_burst(&mut self) {
+        self.all.left = 0.0;
     }
 
     /// Time of the next request if nothing is admitted before.
@@ -346,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn all_together_are_no_faster_than_twenty_a_second_and_what_waits_is_bounded() {
+    fn all_together_are_no_faster_than_ten_a_second_and_what_waits_is_bounded() {
         let mut ledger = EventCorrelator::default();
         let noted = (0..5_000)
             .filter(|at| ledger.admit_notice(notice(&format!("p-{at}"), "ChildrenFailed"), NOW))
@@ -356,7 +361,7 @@ mod tests {
         assert!((f64::from(sent) - TOTAL_EVENT_BURST).abs() < 0.5, "{sent}");
         let next = ledger.next_due().unwrap();
         assert!(next > NOW && next - NOW <= TOTAL_EVENT_REFILL + Duration::from_millis(2), "{next:?}");
-        assert_eq!(send(&mut ledger, after(2)).len(), 40);
+        assert_eq!(send(&mut ledger, after(2)).len(), 20);
     }
 
     #[test]

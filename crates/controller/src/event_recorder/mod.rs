@@ -8,6 +8,7 @@ mod correlator;
 mod event_notice;
 mod event_requests;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::Request;
@@ -23,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use crate::clock::ServerClock;
+use crate::failing_writes::FailingWrites;
 use crate::failure_reporter::FailureReporter;
 use crate::lease::Leadership;
 use crate::transitions::{TransitionEvent, TransitionSubscription};
@@ -42,6 +44,10 @@ const FAILED_EVENT_INTERVAL: Duration = Duration::from_millis(500);
 const FAILED_EVENTS_IN_A_ROW: u32 = 3;
 /// Delay after as many of them.
 const EVENT_BACKOFF: Backoff = Backoff { base: Duration::from_secs(1), cap: Duration::from_mins(1) };
+/// Delay after each Event while writes of parents keep failing. 1 s.
+const EVENT_INTERVAL_WHILE_WRITES_FAIL: Duration = Duration::from_secs(1);
+/// Time since writes kept failing for which Events are that rare. 1 min.
+const SPARED_FOR: Duration = Duration::from_mins(1);
 /// Delay after an Event whose namespace is gone. 100 ms.
 const GONE_EVENT_INTERVAL: Duration = Duration::from_millis(100);
 /// Maximum number of waiting notices.
@@ -82,6 +88,8 @@ pub(crate) struct EventRecorder {
     pub(crate) instance: String,
     /// Reports what keeps failing.
     pub(crate) failures: FailureReporter,
+    /// Whether writes of parents keep failing.
+    pub(crate) failing: Arc<FailingWrites>,
     /// Seed that spreads the waits after failures.
     pub(crate) seed: Seed,
 }
@@ -94,11 +102,14 @@ struct EventSender {
     instance: String,
     was_forbidden: bool,
     failures: FailureReporter,
+    failing: Arc<FailingWrites>,
     seed: Seed,
     /// Requests in a row that failed.
     failed: u32,
     /// No request before this time.
     not_before: Time,
+    /// Few requests before this time: writes of parents kept failing.
+    spares_server_until: Time,
 }
 
 impl EventRecorder {
@@ -112,9 +123,11 @@ impl EventRecorder {
             instance: self.instance,
             was_forbidden: false,
             failures: self.failures,
+            failing: self.failing,
             seed: self.seed,
             failed: 0,
             not_before: Time::default(),
+            spares_server_until: Time::default(),
         };
         let mut ledger = EventCorrelator::default();
         loop {
@@ -186,6 +199,9 @@ impl EventSender {
         };
         self.outcomes.with_label_values(&[outcome]).inc();
         self.back_off(outcome, clock.now());
+        if self.spares_server_until > clock.now() {
+            ledger.forgo_burst();
+        }
         ledger.settle_request(&order, matches!(outcome, "created" | "repeated"), now);
         match outcome {
             "forbidden" if !std::mem::replace(&mut self.was_forbidden, true) => warn!(
@@ -214,7 +230,16 @@ impl EventSender {
             }
             // That may be about one namespace, of which there may be much to tell.
             "gone" => self.not_before = now + GONE_EVENT_INTERVAL,
-            _ => self.failed = 0,
+            _ => {
+                self.failed = 0;
+                // What is left to the server is for the conditions.
+                if self.failing.keep_failing() {
+                    self.spares_server_until = now + SPARED_FOR;
+                }
+                if self.spares_server_until > now {
+                    self.not_before = now + EVENT_INTERVAL_WHILE_WRITES_FAIL;
+                }
+            }
         }
     }
 

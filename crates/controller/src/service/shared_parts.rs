@@ -9,6 +9,7 @@ use watcher::reflector::Reflector;
 
 use crate::args::RunArgs;
 use crate::clock::ServerClock;
+use crate::failing_writes::FailingWrites;
 use crate::failure_reporter::FailureReporter;
 use crate::kind_tasks::ResolvedKinds;
 use crate::lease::{self, Leadership, LeaseCandidate, LeaseName};
@@ -31,6 +32,8 @@ pub(super) struct SharedParts {
     pub(super) outcomes_moved: Arc<Notify>,
     /// Signals that the API server refused a write.
     pub(super) refusals: Arc<Notify>,
+    /// Whether writes of parents keep failing.
+    pub(super) failing: Arc<FailingWrites>,
     /// Signals each evaluation of a custom rule.
     pub(super) judged: Arc<Notify>,
 }
@@ -64,6 +67,7 @@ impl SharedParts {
             dirty,
             outcomes_moved,
             refusals,
+            failing: Arc::default(),
             judged,
         };
         Ok((parts, candidate))

@@ -105,6 +105,7 @@ pub(super) fn wire_writer(shared: &SharedParts) -> ParentWriter {
         failures: shared.failures.clone(),
         refusals: shared.refusals.clone(),
         log: Arc::default(),
+        failing: shared.failing.clone(),
     }
 }
 
@@ -156,6 +157,7 @@ pub(super) fn wire_event_recorder(
         leadership: shared.leadership.clone(),
         outcomes: shared.metrics.events.clone(),
         failures: shared.failures.clone(),
+        failing: shared.failing.clone(),
         seed: shared.seed.derive(9),
         instance: crate::event_recorder::host_name(),
     }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 /// Every CRD of `rollcall.dev`, as one YAML stream.
 pub fn crds_yaml() -> anyhow::Result<String> {
-    let crds = [policy_crd()?, group_crd()?, serde_json::to_value(api::ReadinessRecord::crd())?];
+    let crds = [group_crd()?, policy_crd()?, serde_json::to_value(api::ReadinessRecord::crd())?];
     let documents = crds.iter().map(|crd| Ok(format!("---\n{}\n", crate::yaml::to_yaml(crd)?.trim_end())));
     documents.collect()
 }

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::found_policy::FoundPolicy;
 use super::group_selection::GROUP_KIND;
 use super::group_shape::policy_of_group;
+use super::problem::PolicyProblem;
 
 /// Object of a manifest file.
 #[derive(Debug)]
@@ -84,7 +85,10 @@ fn parse_manifest(object: Value) -> anyhow::Result<PolicyManifest> {
     let is_own = object["apiVersion"].as_str().is_some_and(|v| v.starts_with("rollcall.dev/"));
     if is_own && object["kind"] == GROUP_KIND.1 {
         let group: ReadinessGroup = serde_json::from_value(object)?;
-        return Ok(PolicyManifest::Policy(Box::new(policy_of_group(&group.spec).map_err(Error::msg)?)));
+        let told = |problems: Vec<PolicyProblem>| {
+            Error::msg(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+        };
+        return Ok(PolicyManifest::Policy(Box::new(policy_of_group(&group.spec).map_err(told)?)));
     }
     if !is_own || object["kind"] != "ReadinessPolicy" {
         bail!("not a rollcall.dev ReadinessPolicy or ReadinessGroup");

@@ -13,6 +13,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::admission_specs::{beyond_a_schema, cases, not_decoded, too_large_and_wrong, wrong_twice};
+use super::group_admission_specs::group_cases;
 
 /// What `rollcall check` finds wrong with these policies, by name.
 fn checked(tenant: &TestTenant, policies: &[Value]) -> Result<Vec<Value>> {
@@ -94,9 +95,20 @@ async fn policies_of(word: &str, specs: Vec<Value>) -> Result<(TestTenant, Vec<V
     Ok((tenant, policies))
 }
 
-/// Creates a policy as `kubectl apply` does, which has the server refuse fields that no schema knows.
+/// A group of each spec.
+fn groups_of(tenant: &TestTenant, specs: Vec<Value>) -> Vec<Value> {
+    let group = |(at, spec): (usize, Value)| {
+        json!({ "apiVersion": "rollcall.dev/v1alpha1", "kind": "ReadinessGroup",
+            "metadata": { "name": format!("{}-group-{at}", tenant.name), "namespace": tenant.name }, "spec": spec })
+    };
+    specs.into_iter().enumerate().map(group).collect()
+}
+
+/// Creates a policy or a group as `kubectl apply` does, which has the server refuse fields that no schema knows.
 async fn create_strictly(tenant: &TestTenant, policy: &Value) -> Result<Value> {
-    let path = format!("{}?fieldValidation=Strict", tenant.kind("ReadinessPolicy").path(""));
+    let kind = tenant.kind(policy["kind"].as_str().context("a kind")?);
+    let namespace = policy["metadata"]["namespace"].as_str().unwrap_or_default();
+    let path = format!("{}?fieldValidation=Strict", kind.path(namespace));
     tenant.admin.send(Method::POST, &path, "application/json", serde_json::to_vec(policy)?).await
 }
 
@@ -114,9 +126,10 @@ fn rule_messages() -> Result<Vec<String>> {
 }
 
 #[tokio::test]
-async fn check_and_the_server_say_the_same_of_every_policy_and_no_more() -> Result<()> {
+async fn check_and_the_server_say_the_same_of_every_policy_and_group_and_no_more() -> Result<()> {
     let specs = [cases(), wrong_twice(), too_large_and_wrong()].concat();
-    let (tenant, policies) = policies_of("admission", specs).await?;
+    let (tenant, mut policies) = policies_of("admission", specs).await?;
+    policies.extend(groups_of(&tenant, group_cases()));
     let findings = checked(&tenant, &policies)?;
     let rules = rule_messages()?;
     let (mut differences, mut broken, mut unevaluated) = (Vec::new(), BTreeSet::new(), 0);

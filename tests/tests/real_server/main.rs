@@ -25,6 +25,7 @@ mod front;
 mod generation;
 mod grafana;
 mod grants;
+mod group_admission_specs;
 mod group_guide;
 mod group_hooks;
 mod groups;

@@ -10,6 +10,7 @@ use api::{GroupMember, ReadinessGroupSpec, ReadinessPolicySpec};
 
 use crate::group_selection::GROUP_KIND;
 use crate::groups::MAX_GROUPS;
+use crate::problem::PolicyProblem;
 
 /// Label by which objects of a Helm release say that Helm manages them.
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
@@ -22,21 +23,24 @@ const KUSTOMIZATION: [&str; 2] =
 const APPLY_SET: &str = "applyset.kubernetes.io/part-of";
 
 /// The policy for groups that select as this one does. Values are read from each group.
-pub(super) fn policy_spec(group: &ReadinessGroupSpec) -> Result<ReadinessPolicySpec, String> {
+pub(super) fn policy_spec(group: &ReadinessGroupSpec) -> Result<ReadinessPolicySpec, PolicyProblem> {
+    let problem = |field: String, what: String| PolicyProblem { field, what, at: None };
     for (at, member) in group.members.iter().enumerate() {
         if let Some(key) = member.labels.keys().find(|key| !is_label_key(key)) {
-            return Err(format!("spec.members[{at}].labels: {key:?} is not the key of a label"));
+            let what = format!("{key:?} is not the key of a label");
+            return Err(problem(format!("spec.members[{at}].labels"), what));
         }
     }
     let members = group.members.iter().enumerate();
     let mut children: Vec<_> = members.flat_map(|(at, member)| children_of(at, member)).collect();
     children.extend((!group.after.is_empty()).then(earlier_groups));
     if children.len() > usize::from(MAX_GROUPS) {
-        return Err(format!(
-            "spec.members: members and their kinds together select in {} ways, and may in {MAX_GROUPS}: make it several \
+        let what = format!(
+            "members and their kinds together select in {} ways, and may in {MAX_GROUPS}: make it several \
              groups, and one whose members they are",
             children.len()
-        ));
+        );
+        return Err(problem("spec.members".to_owned(), what));
     }
     Ok(ReadinessPolicySpec {
         children,

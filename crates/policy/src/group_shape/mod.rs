@@ -15,6 +15,7 @@ use super::admission::check_group_spec;
 use super::fnv::fnv1a;
 use super::found_policy::FoundPolicy;
 use super::group_selection::{GROUP_KIND, GroupSelection};
+use super::problem::PolicyProblem;
 
 pub use group_quota::policies_of_groups;
 
@@ -62,21 +63,28 @@ fn shape_of(group: &str) -> Result<String, String> {
     struct GroupManifest {
         spec: ReadinessGroupSpec,
     }
+    let told = |problems: Vec<PolicyProblem>| {
+        problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    };
     let read = serde_json::from_str(group).map_err(|error| error.to_string());
-    let shape = read.and_then(|GroupManifest { spec }| shape_of_spec(&spec));
+    let shape = read.and_then(|GroupManifest { spec }| shape_of_spec(&spec).map_err(told));
     shape.map_err(|why| cut(&format!("it cannot be judged: {why}")).to_owned())
 }
 
-fn shape_of_spec(spec: &ReadinessGroupSpec) -> Result<String, String> {
+fn shape_of_spec(spec: &ReadinessGroupSpec) -> Result<String, Vec<PolicyProblem>> {
     let problems = check_group_spec(spec);
     if !problems.is_empty() {
-        return Err(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
+        return Err(problems);
     }
-    serde_json::to_string(&members::policy_spec(spec)?).map_err(|error| error.to_string())
+    let policy = members::policy_spec(spec).map_err(|problem| vec![problem])?;
+    let unwritable = |error: serde_json::Error| {
+        vec![PolicyProblem { field: "spec".to_owned(), what: error.to_string(), at: None }]
+    };
+    serde_json::to_string(&policy).map_err(unwritable)
 }
 
 /// The policy by which a group with this spec is judged, or why there is none.
-pub fn policy_of_group(spec: &ReadinessGroupSpec) -> Result<FoundPolicy, String> {
+pub fn policy_of_group(spec: &ReadinessGroupSpec) -> Result<FoundPolicy, Vec<PolicyProblem>> {
     Ok(policy_of_shape(&shape_of_spec(spec)?.into(), &LabelMatcher::default()))
 }
 

@@ -152,9 +152,8 @@ impl CheckedManifest {
         match self {
             CheckedManifest::Policy(policy) => compile_with(&policy.spec, settings),
             CheckedManifest::Group(group) => {
-                let compiled = policy_of_group(&group.spec).and_then(|policy| policy.compile_spec(settings));
-                let refused = |what| PolicyProblem { field: "spec".to_owned(), what, at: None };
-                compiled.map_err(|what| vec![refused(what)])
+                let refused = |what| vec![PolicyProblem { field: "spec".to_owned(), what, at: None }];
+                policy_of_group(&group.spec)?.compile_spec(settings).map_err(refused)
             }
         }
     }

@@ -1,0 +1,57 @@
+//! Specs of groups that break each rule of their CRD, and some bounds of its schema.
+
+use serde_json::{Value, json};
+
+/// A spec of one member.
+fn of(member: Value) -> Value {
+    json!({ "members": [member] })
+}
+
+fn with_setting(field: &str, value: Value) -> Value {
+    let mut spec = of(json!({ "kinds": [{ "kind": "Pod" }], "labels": { "a": "b" } }));
+    spec[field] = value;
+    spec
+}
+
+fn of_kind(kind: Value) -> Value {
+    of(json!({ "kinds": [kind], "labels": { "a": "b" } }))
+}
+
+fn ignoring(expression: Value) -> Value {
+    let selector = json!({ "selector": { "matchExpressions": [expression] } });
+    of(json!({ "kinds": [{ "kind": "Pod" }], "labels": { "a": "b" }, "ignore": selector }))
+}
+
+/// Each is refused, and for one reason.
+pub(crate) fn group_cases() -> Vec<Value> {
+    let (pods, jobs) = (json!([{ "kind": "Pod" }]), json!([{ "group": "batch", "kind": "Job" }]));
+    let web = json!([{ "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" }]);
+    let mut cases = vec![
+        json!({ "members": [] }),
+        of(json!({ "kinds": pods })),
+        of(json!({ "kinds": pods, "labels": { "a": "b" }, "helmRelease": "x" })),
+        of(json!({ "kinds": pods, "applySet": "x", "kustomization": { "name": "x" } })),
+        of(json!({ "labels": { "a": "b" } })),
+        of(json!({ "kinds": pods, "objects": web })),
+        of(json!({ "objects": web, "expect": { "min": 1 } })),
+        of(json!({ "objects": web, "afterDeletion": "remember" })),
+        of(json!({ "kinds": pods, "labels": { "a": "b" }, "afterDeletion": "remember" })),
+        of(json!({ "kinds": jobs, "labels": { "a": "b" }, "expect": { "min": 2, "max": 1 } })),
+        of(json!({ "kinds": pods, "helmRelease": "" })),
+        of(json!({ "kinds": pods, "helmRelease": "x".repeat(54) })),
+        of(json!({ "kinds": pods, "labels": { "a": "b" }, "quorum": "150%" })),
+        of(json!({ "objects": [{ "apiVersion": "/v1", "kind": "Pod", "name": "x" }] })),
+        of(json!({ "objects": [{ "apiVersion": "v1", "kind": "x/y", "name": "x" }] })),
+        of(json!({ "objects": [{ "apiVersion": "v1", "kind": "Pod", "name": "" }] })),
+        of_kind(json!({ "group": "*", "kind": "Pod" })),
+        of_kind(json!({ "version": "V1", "kind": "Pod" })),
+        of_kind(json!({ "kind": "x/y" })),
+        ignoring(json!({ "key": "-", "operator": "Exists" })),
+        ignoring(json!({ "key": "a", "operator": "In" })),
+        with_setting("after", json!([{ "name": "" }])),
+    ];
+    cases.extend(["settle", "hold", "grace"].map(|field| with_setting(field, json!("soon"))));
+    let limits = ["pending", "progress", "terminating", "deadline"];
+    cases.extend(limits.map(|limit| with_setting("limits", json!({ limit: "soon" }))));
+    cases
+}

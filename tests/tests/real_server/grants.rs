@@ -3,6 +3,7 @@
 use acceptance::caller::{ApiCaller, code_of, version_of};
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::{StateExpectation, because, gone, has, mentions, says, there};
+use acceptance::groups::TenantGroups as _;
 use acceptance::kind::ObjectAddress;
 use acceptance::objects::{deployment, owned_by};
 use acceptance::policies::{TenantPolicies as _, policy_address};
@@ -116,6 +117,28 @@ async fn a_role_that_it_may_not_bind_is_refused_by_the_server_and_the_policy_say
 
     tenant.admin.merge(&own, "", &json!({ "rules": granted })).await?;
     ready_site(&tenant).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn nothing_is_granted_for_a_group_which_says_itself_what_it_does_not_see() -> Result<()> {
+    let (tenant, role) = approved("grantgroup", &["Site"]).await?;
+    tenant.admin.delete(&policy_address(&tenant, "site")?).await?;
+    let listed = format!("--grant-roles={role}");
+    tenant.apply_rights(&[&listed])?;
+    let running = tenant.rollcall_at(tenant.plane.url(), &[&listed]).await?;
+    let kinds = json!([{ "group": "apps", "kind": "Deployment" }]);
+    tenant
+        .readiness_group("web", json!({ "members": [{ "kinds": kinds, "labels": { "app": "web" } }] }))
+        .await?;
+    let unseen = because("Ready", "KindNotVisible").and(mentions("Ready", "Deployment"));
+    tenant.until("ReadinessGroup/web", unseen).await.with_context(|| running.output())?;
+    // With a policy that needs the same it is granted, and the group sees by it.
+    let spec = json!({ "children": [tenant.child("Deployment")], "settle": "100ms" });
+    assert_eq!(bindings(&tenant).await?, [""; 0]);
+    tenant.policy("site", "Site", spec).await?;
+    tenant.until_at(&binding(&tenant, &role), &there()).await?;
+    tenant.until("ReadinessGroup/web", because("Ready", "ChildrenMissing")).await?;
     Ok(())
 }
 

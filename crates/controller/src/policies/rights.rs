@@ -165,7 +165,9 @@ impl RightsReviewer {
                 unresolved.insert(group.to_owned());
             }
         };
-        for policy in &book.in_use {
+        // Groups are written by whoever may: nothing is granted for them, and they say themselves which kind they may not see.
+        let of_policies = book.in_use.iter().filter(|policy| policy.compiled.shape.is_none());
+        for policy in of_policies {
             let rights = match policy.acceptance {
                 Acceptance::Accepted => &mut needed,
                 // It is granted nothing, and loses nothing.

@@ -1,7 +1,7 @@
 //! Validation rules for the fields of a ReadinessGroup.
 
 use crate::admission::{
-    AdmissionRule, duration, field_rule, group, kind, label_key, requirement_values, rule, version,
+    AdmissionRule, duration, field_rule, group, kind, label_key, requirement_values, rule,
 };
 
 /// All rules of a group.
@@ -39,7 +39,6 @@ pub const GROUP_ADMISSION_RULES: &[AdmissionRule] = &[
         "only supported for Jobs (group batch); make other kinds another member",
     ),
     group("members[*].kinds[*].group"),
-    version("members[*].kinds[*].version"),
     kind("members[*].kinds[*].kind"),
     label_key("members[*].ignore.selector.matchExpressions[*].key"),
     requirement_values("members[*].ignore.selector.matchExpressions[*]"),

@@ -13,7 +13,7 @@ pub use group_admission::GROUP_ADMISSION_RULES;
 pub use policy::{ReadinessPolicy, ReadinessPolicySpec};
 pub use policy_status::ReadinessPolicyStatus;
 pub use readiness_group::{
-    EarlierGroup, FluxObjectRef, GroupMember, MemberCount, MemberRef, ReadinessGroup, ReadinessGroupSpec,
-    ReadinessGroupStatus,
+    EarlierGroup, FluxObjectRef, GroupMember, MemberCount, MemberKind, MemberRef, ReadinessGroup,
+    ReadinessGroupSpec, ReadinessGroupStatus,
 };
 pub use record::{ReadinessRecord, ReadinessRecordSpec};

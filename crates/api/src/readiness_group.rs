@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::children::{AfterDeletion, ChildRole, ExpectSpec, IgnoreSpec, number_or_text, quorum};
 use crate::policy::{AvailabilityMode, LimitsSpec, five_seconds, zero_seconds};
 use crate::policy_status::PolicyCondition;
-use crate::selectors::{KindRef, label_map};
+use crate::selectors::label_map;
 
 /// Defines objects of one namespace that are ready together.
 #[derive(CustomResource, JsonSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -89,7 +89,7 @@ pub struct GroupMember {
     /// Kinds of the objects. Of each at least one is expected, unless `expect` says otherwise.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
-    pub kinds: Vec<KindRef>,
+    pub kinds: Vec<MemberKind>,
     /// Objects with these labels.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "label_map")]
@@ -131,6 +131,19 @@ pub struct GroupMember {
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "number_or_text")]
     #[schemars(schema_with = "quorum")]
     pub quorum: Option<String>,
+}
+
+/// Kind of members, in the version that the API server prefers: all that judge a kind share one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct MemberKind {
+    /// API group; empty for the core group.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 253))]
+    pub group: String,
+    /// Kind.
+    #[schemars(length(min = 1, max = 63))]
+    pub kind: String,
 }
 
 /// A group that comes before another.

@@ -44,7 +44,6 @@ pub(crate) fn group_cases() -> Vec<Value> {
         of(json!({ "objects": [{ "apiVersion": "v1", "kind": "x/y", "name": "x" }] })),
         of(json!({ "objects": [{ "apiVersion": "v1", "kind": "Pod", "name": "" }] })),
         of_kind(json!({ "group": "*", "kind": "Pod" })),
-        of_kind(json!({ "version": "V1", "kind": "Pod" })),
         of_kind(json!({ "kind": "x/y" })),
         ignoring(json!({ "key": "-", "operator": "Exists" })),
         ignoring(json!({ "key": "a", "operator": "In" })),

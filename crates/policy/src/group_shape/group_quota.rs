@@ -8,10 +8,12 @@ use super::{FoundGroup, policy_of_shape, refusal_of_others, refusal_of_shape};
 use crate::found_policy::FoundPolicy;
 use watcher::plan::LabelMatcher;
 
-/// Most shapes that are in force for groups of one namespace, beyond those that are in force for older ones elsewhere.
-const MAX_SHAPES_OF_NAMESPACE: usize = 16;
-/// Most shapes that are in force.
-const MAX_SHAPES: usize = 256;
+/// Most ways to select, a member and a kind each, that are in force for groups of one namespace, beyond those that are for older
+/// ones elsewhere. Each object of a kind is indexed once for every way whose label keys it carries, wherever it is: of ten
+/// thousand objects this takes 80 MB at worst.
+const MAX_WAYS_OF_NAMESPACE: usize = 64;
+/// Most ways that are in force.
+const MAX_WAYS: usize = 512;
 /// Most shapes that are refused in their own words.
 const MAX_NAMED_REFUSALS: usize = 32;
 
@@ -48,6 +50,8 @@ pub fn policies_of_groups<'g>(
 #[derive(Default)]
 struct ShapeQuota {
     in_force: BTreeSet<Arc<str>>,
+    /// Number of ways that are in force, and of those that each namespace brought.
+    ways: usize,
     by_namespace: BTreeMap<Box<str>, usize>,
     refused: BTreeMap<Arc<str>, String>,
 }
@@ -57,22 +61,31 @@ impl ShapeQuota {
         if self.in_force.contains(shape) {
             return;
         }
+        let ways = count_ways(shape);
         let of_namespace = self.by_namespace.entry(namespace.into()).or_default();
-        let why = if *of_namespace >= MAX_SHAPES_OF_NAMESPACE {
-            format!(
-                "it cannot be judged: groups of namespace {namespace} select members in {MAX_SHAPES_OF_NAMESPACE} ways \
-                 already: {TAKE_A_KNOWN_WAY}"
-            )
-        } else if self.in_force.len() >= MAX_SHAPES {
-            format!(
-                "it cannot be judged: groups of all namespaces select members in {MAX_SHAPES} ways already: \
-                 {TAKE_A_KNOWN_WAY}"
-            )
+        let (whose, most) = if *of_namespace + ways > MAX_WAYS_OF_NAMESPACE {
+            (format!("namespace {namespace}"), MAX_WAYS_OF_NAMESPACE)
+        } else if self.ways + ways > MAX_WAYS {
+            ("all namespaces".to_owned(), MAX_WAYS)
         } else {
-            *of_namespace += 1;
+            *of_namespace += ways;
+            self.ways += ways;
             self.in_force.insert(shape.clone());
             return;
         };
+        let why = format!(
+            "it cannot be judged: with it, groups of {whose} would select in more than {most} ways, each a member and a \
+             kind: {TAKE_A_KNOWN_WAY}"
+        );
         self.refused.entry(shape.clone()).or_insert(why);
     }
+}
+
+/// Number of ways in which groups of a shape select.
+fn count_ways(shape: &str) -> usize {
+    #[derive(serde::Deserialize)]
+    struct Ways {
+        children: Vec<serde::de::IgnoredAny>,
+    }
+    serde_json::from_str::<Ways>(shape).map_or(0, |spec| spec.children.len())
 }

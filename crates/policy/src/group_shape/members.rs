@@ -60,7 +60,7 @@ fn any_number() -> ExpectSpec {
 /// The groups that come first, which are awaited as members are.
 fn earlier_groups() -> ChildSpec {
     ChildSpec {
-        kind: KindRef { group: GROUP_KIND.0.to_owned(), version: None, kind: GROUP_KIND.1.to_owned() },
+        kind: kind_of(GROUP_KIND.0, GROUP_KIND.1),
         find: Some(FindSpec { refs: Some("spec.after[*]".to_owned()), ..FindSpec::default() }),
         expect: Some(any_number()),
         role: ChildRole::Critical,
@@ -97,7 +97,8 @@ fn group_parent() -> ParentSpec {
 
 fn children_of(at: usize, member: &GroupMember) -> Vec<ChildSpec> {
     let (kinds, find) = if member.objects.is_empty() {
-        (member.kinds.clone(), FindSpec { labels: label_templates(at, member), ..FindSpec::default() })
+        let named = member.kinds.iter().map(|kind| kind_of(&kind.group, &kind.kind));
+        (named.collect(), FindSpec { labels: label_templates(at, member), ..FindSpec::default() })
     } else {
         let refs = Some(format!("spec.members[{at}].objects[*]"));
         (kinds_of_objects(member), FindSpec { refs, ..FindSpec::default() })
@@ -145,10 +146,15 @@ fn label_templates(at: usize, member: &GroupMember) -> BTreeMap<String, String> 
     member.labels.keys().map(|key| (key.clone(), field(&format!("labels['{key}']")))).collect()
 }
 
+/// All policies follow a kind in one version, which is not for the author of a group to choose.
+fn kind_of(group: &str, kind: &str) -> KindRef {
+    KindRef { group: group.to_owned(), version: None, kind: kind.to_owned() }
+}
+
 fn kinds_of_objects(member: &GroupMember) -> Vec<KindRef> {
     let of_object = |object: &api::MemberRef| {
         let (group, _) = object.api_version.split_once('/').unwrap_or(("", &object.api_version));
-        KindRef { group: group.to_owned(), version: None, kind: object.kind.clone() }
+        kind_of(group, &object.kind)
     };
     member.objects.iter().map(of_object).collect::<BTreeSet<_>>().into_iter().collect()
 }

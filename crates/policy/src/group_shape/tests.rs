@@ -122,6 +122,10 @@ fn a_group_that_says_nonsense_is_refused_by_the_field() {
     for (spec, said) in [
         (json!({ "members": [] }), "spec.members: at least one member"),
         (json!({ "members": [{ "labels": { "a": "b" } }] }), "spec.members[0].kinds: goes with labels"),
+        (
+            json!({ "members": [{ "kinds": [{ "version": "v1beta1", "kind": "Pod" }], "labels": { "a": "b" } }] }),
+            "unknown field `version`",
+        ),
         (by_labels(&["Deployment"], &json!({})), "spec.members[0]: exactly one of"),
         (by_labels(&["Deployment"], &json!({ "x']}{parent.spec": "b" })), "spec.members[0].labels: "),
         (
@@ -155,36 +159,26 @@ fn a_group_that_says_nonsense_is_refused_by_the_field() {
 }
 
 #[test]
-fn nobody_takes_all_shapes_and_older_groups_keep_theirs() {
-    let own = |namespace: &str, n: u8| {
-        group(
-            namespace,
-            &format!("g{n}"),
-            n,
-            &by_labels(&["Deployment"], &json!({ (format!("key-{n}")): "x" })),
-        )
+fn nobody_takes_all_ways_to_select_and_older_groups_keep_theirs() {
+    let own = |namespace: &str, second: u8, n: usize| {
+        let labels = json!({ (format!("key-{n}")): "x" });
+        group(namespace, &format!("g{n:03}"), second, &by_labels(&["Deployment", "StatefulSet"], &labels))
     };
-    let greedy: Vec<_> = (0..30).map(|n| own("greedy", n)).collect();
-    let modest = [own("modest", 3), own("modest", 29)];
+    let greedy: Vec<_> = (0..50).map(|n| own("greedy", 1, n)).collect();
+    let modest = [own("modest", 2, 3), own("modest", 2, 49)];
     let policies = policies_of_groups(greedy.iter().chain(&modest), &LabelMatcher::default());
     let of = |group: &FoundGroup| {
         let name = shape_name(group.shape.as_ref().expect("a shape"));
         let found = policies.iter().find(|policy| policy.name == name)?;
         Some(found.groups.as_ref()?.shape.refusal_of(""))
     };
-    assert!(greedy[..16].iter().all(|group| of(group) == Some(None)), "the oldest");
-    let why = of(&greedy[16]).flatten().expect("refused");
-    assert!(why.contains("namespace greedy select members in 16 ways already"), "{why}");
+    assert!(greedy[..32].iter().all(|group| of(group) == Some(None)), "the oldest");
+    let why = of(&greedy[32]).flatten().expect("refused");
+    assert!(why.contains("groups of namespace greedy would select in more than 64 ways"), "{why}");
     assert_eq!(of(&modest[1]), Some(None), "another namespace asks for the same and has room");
-    let crowd: Vec<_> = (0..40).flat_map(|n| (0..17).map(move |k| (n, k))).collect();
-    let crowd: Vec<_> = crowd
-        .into_iter()
-        .map(|(n, k)| {
-            let labels = json!({ (format!("key-{n}-{k}")): "x" });
-            group(&format!("ns-{n}"), &format!("g{k}"), k, &by_labels(&["Deployment"], &labels))
-        })
-        .collect();
+    let crowd: Vec<_> = (0..12).flat_map(|n| (0..30).map(move |k| (n, k))).collect();
+    let crowd: Vec<_> = crowd.into_iter().map(|(n, k)| own(&format!("ns-{n}"), 1, 100 * n + k)).collect();
     let policies = policies_of_groups(crowd.iter(), &LabelMatcher::default());
-    assert_eq!(policies.iter().filter(|policy| is_in_force(policy)).count(), 256);
+    assert_eq!(policies.iter().filter(|policy| is_in_force(policy)).count(), 256, "of two ways each");
     assert_eq!(policies.len(), 256 + 32 + 1);
 }

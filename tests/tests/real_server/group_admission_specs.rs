@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 /// A spec of one member.
+#[expect(clippy::needless_pass_by_value, reason = "a part is written where it is passed")]
 fn of(member: Value) -> Value {
     json!({ "members": [member] })
 }
@@ -13,10 +14,12 @@ fn with_setting(field: &str, value: Value) -> Value {
     spec
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "a part is written where it is passed")]
 fn of_kind(kind: Value) -> Value {
     of(json!({ "kinds": [kind], "labels": { "a": "b" } }))
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "a part is written where it is passed")]
 fn ignoring(expression: Value) -> Value {
     let selector = json!({ "selector": { "matchExpressions": [expression] } });
     of(json!({ "kinds": [{ "kind": "Pod" }], "labels": { "a": "b" }, "ignore": selector }))

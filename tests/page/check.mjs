@@ -246,7 +246,8 @@ const scenarios = {
     check("what is not known any more is not said to be so", glance.includes("last known"), glance);
     await shot(page, "lost");
     await well(page, "a page without its server");
-    const second = await demo(binary, port, "--speed", "1.5");
+    // So slow that its beginning is still there when a page on a busy machine has found it.
+    const second = await demo(binary, port, "--speed", "0.2");
     await page.locator("#link[data-state=live]").waitFor();
     // The second has parents of the same uids, at the beginning of their story.
     await page.locator("#head .big", { hasText: /Children(Pending|Missing|Progressing)/ }).waitFor();

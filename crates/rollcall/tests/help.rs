@@ -37,7 +37,10 @@ fn help_teaches_the_order_and_names_no_command_that_is_not_there() {
         .collect();
     let taught = steps.lines().filter_map(|line| line.trim().strip_prefix("rollcall ")?.split(' ').next());
     let taught: Vec<_> = taught.collect();
-    assert_eq!(taught, ["demo", "check", "eval", "crd", "rbac", "plan", "run", "tree", "explain", "doctor"]);
+    assert_eq!(
+        taught,
+        ["demo", "suggest", "check", "eval", "crd", "rbac", "plan", "run", "tree", "explain", "doctor"]
+    );
     assert!(taught.iter().all(|command| known.contains(command)), "{known:?}");
     assert!(steps.find("mode: shadow") < steps.find("rollcall run"), "in shadow first");
     assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");

@@ -32,7 +32,7 @@ fn a_server_that_refuses_every_write_is_probed_and_told_everything_once_it_heals
 fn a_server_that_denies_every_write_is_asked_four_times_a_second() {
     let mut outage = WriteOutage::begin();
     outage.failing = Some(DeliveryOutcome::Denied);
-    outage.run_for(Duration::from_mins(15));
+    outage.run_for(Duration::from_mins(20));
     let busiest = outage.busiest_second(NOW + Duration::from_secs(1));
     assert!((3..=6).contains(&busiest), "{busiest} requests within a second");
     let asked = outage.sent.len();

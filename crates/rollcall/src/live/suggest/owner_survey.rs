@@ -20,14 +20,14 @@ pub(super) type OwnedCounts = BTreeMap<Box<str>, usize>;
 
 /// What the objects of one kind own.
 #[derive(Debug, Default)]
-pub(super) struct OwnerKind {
+pub(super) struct OwnedKinds {
     pub(super) children: BTreeMap<KindName, OwnedCounts>,
 }
 
 /// Kinds of custom resources that own something.
 #[derive(Debug, Default)]
 pub(super) struct OwnerSurvey {
-    pub(super) owners: BTreeMap<KindName, OwnerKind>,
+    pub(super) owners: BTreeMap<KindName, OwnedKinds>,
     /// Kinds that the cluster serves.
     pub(super) served: Vec<ApiKind>,
     /// Kinds that could not be listed, with the reason.

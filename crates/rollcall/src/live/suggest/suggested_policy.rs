@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use watcher::ApiKind;
 
 use super::super::target::KindName;
-use super::owner_survey::OwnerKind;
+use super::owner_survey::OwnedKinds;
 use super::parent_evidence::ParentEvidence;
 
 /// Children of one kind, as the parents of a kind own them.
@@ -47,7 +47,7 @@ pub(super) struct PolicySuggestion {
 
 impl PolicySuggestion {
     /// Suggests a policy for a kind of parents by what they own and show.
-    pub(super) fn of_kind(api: &ApiKind, owned: &OwnerKind, seen: &ParentEvidence) -> PolicySuggestion {
+    pub(super) fn of_kind(api: &ApiKind, owned: &OwnedKinds, seen: &ParentEvidence) -> PolicySuggestion {
         let mut suggestion = PolicySuggestion {
             group: api.group.clone(),
             kind: api.kind.clone(),
@@ -67,7 +67,7 @@ impl PolicySuggestion {
         suggestion
     }
 
-    fn add_children(&mut self, owned: &OwnerKind, seen: &ParentEvidence) {
+    fn add_children(&mut self, owned: &OwnedKinds, seen: &ParentEvidence) {
         let mut plain = Vec::new();
         for (child, counts) in &owned.children {
             let of_parents = seen.parents.iter().filter_map(|parent| counts.get(&parent.uid)).copied();

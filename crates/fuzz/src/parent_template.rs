@@ -14,6 +14,9 @@ pub(crate) const PARENT_TEMPLATE_WORDS: &[&str] = &[
     ".",
     " ",
     "{parent.}",
+    "['",
+    "']",
+    "[0]",
     "\"spec\":{",
     "\"name\":",
     "\n---\n",
@@ -31,12 +34,30 @@ pub(crate) fn run(data: &[u8]) {
             let rendered = template.render(&raw, &ReadBudget::default());
             assert_eq!(rendered.as_ref().ok(), render_plainly(text, &parent).as_ref());
             if let Err(error) = rendered {
-                assert!(error.to_string().contains("parent."), "{error}");
+                assert!(error.to_string().contains("parent"), "{error}");
             }
             assert!(template.root_fields().all(|field| !field.is_empty() && text.contains(field)));
         }
         Err(_) => assert!(text.contains(['{', '}']), "text without braces is a template"),
     }
+}
+
+/// The value at a path such as `.spec.parts[0]['a.b']`.
+fn read_plainly<'v>(path: &str, value: &'v Value) -> Option<&'v Value> {
+    if path.is_empty() {
+        return Some(value);
+    }
+    if let Some(quoted) = path.strip_prefix("['") {
+        let (name, rest) = quoted.split_once("']")?;
+        return read_plainly(rest, value.as_object()?.get(name)?);
+    }
+    if let Some(numbered) = path.strip_prefix('[') {
+        let (index, rest) = numbered.split_once(']')?;
+        return read_plainly(rest, value.as_array()?.get(index.parse::<usize>().ok()?)?);
+    }
+    let named = path.strip_prefix('.')?;
+    let end = named.find(['.', '[']).unwrap_or(named.len());
+    read_plainly(&named[end..], value.as_object()?.get(&named[..end])?)
 }
 
 /// Puts the fields of the parent into the text; `None` where one is none.
@@ -45,8 +66,7 @@ fn render_plainly(text: &str, parent: &Value) -> Option<String> {
     let mut rendered = parts.next()?.to_owned();
     for part in parts {
         let (field, rest) = part.split_once('}')?;
-        let path = field.trim().strip_prefix("parent.")?;
-        let value = path.split('.').try_fold(parent, |value, name| value.as_object()?.get(name))?;
+        let value = read_plainly(field.trim().strip_prefix("parent")?, parent)?;
         match value {
             Value::String(text) => rendered.push_str(text),
             Value::Bool(_) | Value::Number(_) => rendered.push_str(&value.to_string()),

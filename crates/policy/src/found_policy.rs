@@ -47,9 +47,7 @@ pub struct FoundPolicy {
 impl FoundPolicy {
     /// Compiles the policy. The error lists all problems in one line.
     pub fn compile_spec(&self, settings: &PolicySettings) -> Result<CompiledPolicy, String> {
-        let told = |problems: Vec<PolicyProblem>| {
-            problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
-        };
+        let told = |problems: Vec<PolicyProblem>| PolicyProblem::join_all(&problems);
         self.compile_as_own(self.spec.as_ref().map_err(Clone::clone)?, settings).map_err(told)
     }
 

@@ -85,9 +85,7 @@ fn parse_manifest(object: Value) -> anyhow::Result<PolicyManifest> {
     let is_own = object["apiVersion"].as_str().is_some_and(|v| v.starts_with("rollcall.dev/"));
     if is_own && object["kind"] == GROUP_KIND.1 {
         let group: ReadinessGroup = serde_json::from_value(object)?;
-        let told = |problems: Vec<PolicyProblem>| {
-            Error::msg(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
-        };
+        let told = |problems: Vec<PolicyProblem>| Error::msg(PolicyProblem::join_all(&problems));
         return Ok(PolicyManifest::Policy(Box::new(policy_of_group(&group.spec).map_err(told)?)));
     }
     if !is_own || object["kind"] != "ReadinessPolicy" {

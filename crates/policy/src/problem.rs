@@ -13,6 +13,13 @@ pub struct PolicyProblem {
     pub at: Option<(u32, u32)>,
 }
 
+impl PolicyProblem {
+    /// All of these problems in one line.
+    pub(crate) fn join_all(problems: &[PolicyProblem]) -> String {
+        problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    }
+}
+
 impl fmt::Display for PolicyProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let place = self.at.map_or(String::new(), |(line, column)| format!("line {line}, column {column}: "));

@@ -9,8 +9,8 @@ use crate::found_policy::FoundPolicy;
 use watcher::plan::LabelMatcher;
 
 /// Most ways to select, a member and a kind each, that are in force for groups of one namespace, beyond those that are for older
-/// ones elsewhere. Each object of a kind is indexed once for every way whose label keys it carries, wherever it is: of ten
-/// thousand objects this takes 80 MB at worst.
+/// ones elsewhere. Each object of a kind is indexed once for every way whose label keys it carries, wherever it is: without
+/// a limit the ways of one namespace could take all memory.
 const MAX_WAYS_OF_NAMESPACE: usize = 64;
 /// Most ways that are in force.
 const MAX_WAYS: usize = 512;

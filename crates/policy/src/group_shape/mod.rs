@@ -63,9 +63,7 @@ fn shape_of(group: &str) -> Result<String, String> {
     struct GroupManifest {
         spec: ReadinessGroupSpec,
     }
-    let told = |problems: Vec<PolicyProblem>| {
-        problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
-    };
+    let told = |problems: Vec<PolicyProblem>| PolicyProblem::join_all(&problems);
     let read = serde_json::from_str(group).map_err(|error| error.to_string());
     let shape = read.and_then(|GroupManifest { spec }| shape_of_spec(&spec).map_err(told));
     shape.map_err(|why| cut(&format!("it cannot be judged: {why}")).to_owned())

@@ -4,7 +4,7 @@ use kube::CustomResourceExt;
 use sandbox::{FaultAction, InjectedFault, RequestVerb};
 use serde_json::{Value, json};
 
-use super::cluster::{LiveCluster, crd, custom, done, owned, pod, policy};
+use super::cluster::{LiveCluster, crd, custom, done, owned, pod, policy as policy_over};
 
 /// Three Shops own a Database each, two of them a Pod, all a ConfigMap. A Database says Ready whatever its Pod is; a Queue
 /// only where its Pod is ready.
@@ -64,6 +64,17 @@ async fn each_kind_that_owns_something_gets_a_policy_with_what_it_rests_on() {
     ] {
         assert!(words.contains(part), "no {part:?} in:\n{out}");
     }
+    // As text and as JSON it is the same.
+    let (_, json, err) = suggest(&cluster, &["-o", "json"]).await;
+    let all: Vec<Value> = serde_json::from_str(&json).unwrap_or_else(|_| panic!("{json}{err}"));
+    let specs = all.iter().map(|one| &one["policy"]["spec"]).filter(|spec| !spec.is_null());
+    let specs: Vec<api::ReadinessPolicySpec> =
+        specs.map(|spec| serde_json::from_value(spec.clone()).unwrap()).collect();
+    let printed = policy::parse_manifests(&out).unwrap().into_iter().filter_map(|manifest| match manifest {
+        policy::PolicyManifest::Policy(found) => found.spec.ok(),
+        policy::PolicyManifest::Crd(_) => None,
+    });
+    assert_eq!(printed.collect::<Vec<_>>(), specs);
     // What is printed can be used as it is.
     let file = cluster.text_file("suggested.yaml", &out);
     let mut check = cluster.bare();
@@ -81,7 +92,7 @@ async fn each_kind_that_owns_something_gets_a_policy_with_what_it_rests_on() {
 async fn what_a_policy_names_already_is_left_out_and_what_cannot_be_read_is_named() {
     let cluster = crowd("suggest-again").await;
     cluster.create(&serde_json::to_value(api::ReadinessPolicy::crd()).unwrap());
-    cluster.create(&policy("Shop", "example.com", "Database"));
+    cluster.create(&policy_over("Shop", "example.com", "Database"));
     let refused =
         InjectedFault::new(FaultAction::Forbid).on_kind("example.com", "queues").on_verb(RequestVerb::List);
     cluster.server.faults().add(refused);

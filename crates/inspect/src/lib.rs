@@ -1,14 +1,19 @@
-//! Inspection of one object: finalizer holders, owned objects, and Events. `explain` uses it with the user's rights,
-//! the live page with Rollcall's own, for viewers who have them too.
+//! Inspection of one object: finalizer holders, everything that it owns, and Events. The commands use it with the user's
+//! rights, the live page with Rollcall's own, for viewers who have them too.
 
 mod api_group;
 pub mod client;
+pub mod discover;
 pub mod field_managers;
 pub mod finalizer_holders;
 pub mod holder_signs;
 pub mod kubectl;
 pub mod owned;
+pub mod owned_index;
+pub mod owned_reader;
+pub mod owned_walk;
 pub mod recent_events;
+pub mod self_rules;
 
 use std::collections::BTreeSet;
 

@@ -2,13 +2,11 @@
 //! need not run.
 
 mod connect;
-mod discover;
 mod doctor;
 mod explain;
 mod follow;
 mod history;
 mod node_reason;
-mod owned_objects;
 mod pick;
 mod plan;
 mod policy_cluster;

@@ -2,10 +2,10 @@
 //! thousand objects is held as rows, not as objects.
 
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
+use inspect::owned_index::object_hash;
 use policy::offline::OfflineRollup;
 use readiness::Time;
 use rollcall_core::TreeNode;
@@ -169,8 +169,6 @@ fn kind_pages(
     stream_live_pages::<ChildObject>(client, api, namespace.as_deref()).map_ok(lean).boxed()
 }
 
-pub(super) fn hash_key(key: TreeNodeKey<'_>) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    key.hash(&mut hasher);
-    hasher.finish()
+pub(super) fn hash_key((group, kind, namespace, name): TreeNodeKey<'_>) -> u64 {
+    object_hash(group, kind, namespace, name)
 }

@@ -3,10 +3,9 @@
 use std::fmt;
 
 use anyhow::bail;
+use inspect::discover::{discover_apis, served_kinds};
 use kube::discovery::Scope;
 use rollcall_core::TreeNode;
-
-use super::discover::{discover_apis, served_kinds};
 
 /// A kind as API discovery returned it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,16 +1,19 @@
 //! What the objects of a tree own and no policy counts: found by owner references of every kind, judged by the built-in rules,
 //! and shown as what it is.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::time::Duration;
 
-use futures::future::try_join_all;
-use futures::{StreamExt, stream};
+use inspect::discover::listable_kinds;
+use inspect::owned_index::{KnownObjects, OwnedIndex, OwnedMeta, is_workload_kind, retain_searched_kinds};
+use inspect::owned_reader::{OwnedContents, OwnedReadLimits, OwnedReader};
+use inspect::owned_walk::{OwnedBranch, OwnedWalk};
 use readiness::{Level, Time};
 use rollcall_core::TreeNode;
-use watcher::{ApiKind, ParentObject, get_live, list_live};
+use watcher::wire::ChildObject;
+use watcher::{ApiKind, ParentObject};
 
 use super::node_reason::node_level;
-use super::owned_objects::{OwnedMeta, OwnedObjects, answer_in_time, is_workload};
 use super::pick::{NodeTimes, node_key};
 use super::policy_cluster::{PolicyCluster, leaf_node};
 use super::since::leaf_since;
@@ -18,14 +21,16 @@ use super::survey::hash_key;
 
 /// Role of a node that no policy counts.
 pub(crate) const UNCOUNTED_ROLE: &str = "uncounted";
-/// Number of objects of one kind and namespace from which on they are listed instead of read one by one.
-const LISTED_FROM: usize = 4;
-/// Maximum number of concurrent reads.
-const MAX_CONCURRENT_READS: usize = 8;
+/// Bounds of one search; of how many objects, the user decides.
+const READ_LIMITS: OwnedReadLimits = OwnedReadLimits {
+    concurrent: 8,
+    page_timeout: Duration::from_secs(10),
+    total_timeout: Duration::from_secs(30),
+    objects_per_kind: usize::MAX,
+    bytes_per_kind: usize::MAX,
+};
 /// Maximum number of kinds named in one line about what could not be read.
 const MAX_NAMED_KINDS: usize = 8;
-/// Levels below an object of a policy that are searched.
-const MAX_UNCOUNTED_DEPTH: usize = 16;
 
 /// What policies say of all their parents, in whatever tree these stand.
 #[derive(Debug, Default)]
@@ -82,32 +87,66 @@ pub(super) async fn add_uncounted(
     answers: &PolicyAnswers,
     now: Time,
 ) -> UncountedFindings {
-    let owned = match OwnedObjects::read(&cluster.client, cluster.namespace(), trees).await {
-        Ok(owned) => owned,
+    let reader = OwnedReader::new(cluster.client.clone(), "you", READ_LIMITS);
+    let mut kinds = match listable_kinds(&cluster.client).await {
+        Ok(kinds) => kinds,
         Err(error) => {
-            cluster.note_unread("what no policy counts".to_owned(), format!("{error:#}"));
+            cluster
+                .note_unread("what no policy counts".to_owned(), format!("{:#}", anyhow::Error::from(error)));
             return UncountedFindings::default();
         }
     };
-    let mut search = UncountedSearch { owned: &owned, known: BTreeSet::new(), found: Vec::new() };
+    let namespace = cluster.namespace().map(str::to_owned);
+    retain_searched_kinds(&mut kinds, namespace.as_deref());
+    let mut known = KnownObjects::default();
+    for tree in trees.iter() {
+        add_known(&mut known, tree, true);
+    }
+    let (known, namespace) = (&known, namespace.as_deref());
+    let reader = &reader;
+    let index =
+        reader.index_kinds(kinds, |api| async move { reader.list_owned(&api, namespace, known).await }).await;
+    let mut search = UncountedSearch::new(&index);
     for tree in trees.iter_mut() {
         search.search_below(tree, true);
     }
-    let found = std::mem::take(&mut search.found);
-    let judged = judge_found(cluster, &owned, found, now).await;
+    let judge = |api: &ApiKind, child: &ChildObject| judge_uncounted(api, child, now);
+    let judged = reader.read_contents(&index, &search.found, judge).await;
+    let verdicts = search.verdicts(&judged);
     for tree in trees.iter_mut() {
-        fill_in(tree, &judged.nodes, answers);
+        fill_in(tree, &verdicts, answers);
     }
-    for ((kind, _), why) in &judged.unread {
-        cluster.note_unread(format!("the contents of {}", owned.kinds[*kind]), why.clone());
+    let times = verdicts.into_values().map(|(node, times)| (hash_key(node_key(&node)), times)).collect();
+    note_unread(cluster, &index, &judged);
+    UncountedFindings { kinds: index.kinds, times }
+}
+
+fn add_known(known: &mut KnownObjects, node: &TreeNode, is_root: bool) {
+    let is_searched = is_root || !is_workload_kind(&node.group, &node.kind);
+    known.add_object(hash_key(node_key(node)), is_searched);
+    for child in &node.children {
+        add_known(known, child, false);
     }
-    for (why, kinds) in &owned.unread {
+}
+
+/// Reports what could not be read.
+fn note_unread<T>(cluster: &mut PolicyCluster, index: &OwnedIndex, contents: &OwnedContents<T>) {
+    for ((kind, _), why) in &contents.unread {
+        cluster.note_unread(format!("the contents of {}", index.kinds[*kind]), why.clone());
+    }
+    for (why, kinds) in &index.unread {
         let named = kinds.iter().take(MAX_NAMED_KINDS).cloned().collect::<Vec<_>>().join(", ");
         let more = kinds.len().saturating_sub(MAX_NAMED_KINDS);
         let more = if more > 0 { format!(" and {more} more kinds") } else { String::new() };
         cluster.note_unread(format!("what is owned of {named}{more}"), why.clone());
     }
-    UncountedFindings { kinds: owned.kinds, times: judged.times }
+}
+
+/// The node of an object that no policy counts, by the built-in rules, and its times.
+fn judge_uncounted(api: &ApiKind, child: &ChildObject, now: Time) -> (TreeNode, NodeTimes) {
+    let object = ParentObject::without_text(child.clone()).with_type_meta(&api.api_version(), &api.kind);
+    let node = TreeNode { role: UNCOUNTED_ROLE, ..leaf_node(&object, now) };
+    (node, NodeTimes { created: child.meta.created, since: leaf_since(&object) })
 }
 
 type NodeKey = [String; 4];
@@ -118,45 +157,56 @@ fn key_of(node: &TreeNode) -> NodeKey {
 }
 
 struct UncountedSearch<'o> {
-    owned: &'o OwnedObjects,
-    /// Objects that were found.
-    known: BTreeSet<NodeKey>,
+    index: &'o OwnedIndex,
+    walk: OwnedWalk<'o>,
     found: Vec<&'o OwnedMeta>,
 }
 
-impl UncountedSearch<'_> {
+impl<'o> UncountedSearch<'o> {
+    fn new(index: &'o OwnedIndex) -> UncountedSearch<'o> {
+        // What workloads and Pods own is the matter of their controllers.
+        let walk = OwnedWalk::new(index, usize::MAX, &|api| !is_workload_kind(&api.group, &api.kind));
+        UncountedSearch { index, walk, found: Vec::new() }
+    }
+
     fn search_below(&mut self, node: &mut TreeNode, is_root: bool) {
         for child in &mut node.children {
             self.search_below(child, false);
         }
-        let Some(uid) = self.owned.node_uid(node) else { return };
-        if is_root || !is_workload(node) {
-            self.add_owned(node, uid, 0);
+        let Some(uid) = self.index.known_uid(hash_key(node_key(node))) else { return };
+        if is_root || !is_workload_kind(&node.group, &node.kind) {
+            for branch in self.walk.find_below(uid, &node.namespace) {
+                branch.collect_metas(&mut self.found);
+                node.children.push(uncounted_node(&self.index.kinds, &branch));
+            }
         }
     }
 
-    /// Adds what this object owns, each object once in all trees.
-    fn add_owned(&mut self, node: &mut TreeNode, uid: &str, depth: usize) {
-        if depth == MAX_UNCOUNTED_DEPTH {
-            return;
-        }
-        let owned = self.owned;
-        for of in owned.owned_by(uid, &node.namespace) {
-            let mut child = uncounted_node(&owned.kinds[of.kind], of);
-            if !self.known.insert(key_of(&child)) {
-                continue;
+    /// What was found, by its name: its verdict, or why it has none.
+    fn verdicts(
+        &self,
+        judged: &OwnedContents<(TreeNode, NodeTimes)>,
+    ) -> BTreeMap<NodeKey, (TreeNode, NodeTimes)> {
+        let verdict = |of: &&OwnedMeta| {
+            let mut node = unread_node(&self.index.kinds[of.kind], of);
+            if let Some(judged) = judged.by_uid.get(&of.uid) {
+                return Some((key_of(&node), judged.clone()));
             }
-            self.found.push(of);
-            if !is_workload(&child) {
-                self.add_owned(&mut child, &of.uid, depth + 1);
-            }
-            node.children.push(child);
-        }
+            let why = judged.unread.get(&(of.kind, of.namespace.to_string()))?;
+            node.detail = format!("it could not be read: {why}");
+            Some((key_of(&node), (node, NodeTimes::default())))
+        };
+        self.found.iter().filter_map(verdict).collect()
     }
 }
 
-/// A node of which nothing but its metadata is known.
-fn uncounted_node(api: &ApiKind, of: &OwnedMeta) -> TreeNode {
+/// A branch of which nothing but the metadata is known.
+fn uncounted_node(kinds: &[ApiKind], branch: &OwnedBranch<'_>) -> TreeNode {
+    let children = branch.children.iter().map(|child| uncounted_node(kinds, child)).collect();
+    TreeNode { children, ..unread_node(&kinds[branch.meta.kind], branch.meta) }
+}
+
+fn unread_node(api: &ApiKind, of: &OwnedMeta) -> TreeNode {
     TreeNode {
         group: api.group.clone(),
         kind: api.kind.clone(),
@@ -167,81 +217,6 @@ fn uncounted_node(api: &ApiKind, of: &OwnedMeta) -> TreeNode {
         role: UNCOUNTED_ROLE,
         ..TreeNode::default()
     }
-}
-
-/// What the full reads of the objects that were found yielded.
-#[derive(Default)]
-struct JudgedObjects {
-    nodes: BTreeMap<NodeKey, TreeNode>,
-    /// Their times, by hashes of their names.
-    times: BTreeMap<u64, NodeTimes>,
-    /// Why objects could not be read, by the index of the kind and the namespace.
-    unread: BTreeMap<(usize, String), String>,
-}
-
-/// Reads what was found in full, one by one or by lists, and judges it.
-async fn judge_found(
-    cluster: &PolicyCluster,
-    owned: &OwnedObjects,
-    found: Vec<&OwnedMeta>,
-    now: Time,
-) -> JudgedObjects {
-    let mut by_kind: BTreeMap<(usize, &str), Vec<&OwnedMeta>> = BTreeMap::new();
-    for of in found {
-        by_kind.entry((of.kind, &of.namespace)).or_default().push(of);
-    }
-    let reads = by_kind.into_iter().map(|((kind, namespace), found)| {
-        let (client, api) = (cluster.client.clone(), owned.kinds[kind].clone());
-        async move { (kind, namespace, read_found(&client, &api, namespace, &found).await, found) }
-    });
-    let reads: Vec<_> = reads.collect();
-    let mut reads = stream::iter(reads).buffer_unordered(MAX_CONCURRENT_READS);
-    let mut judged = JudgedObjects::default();
-    while let Some((kind, namespace, read, found)) = reads.next().await {
-        match read {
-            Ok(objects) => {
-                for object in objects {
-                    let node = TreeNode { role: UNCOUNTED_ROLE, ..leaf_node(&object, now) };
-                    let times = NodeTimes { created: object.child.meta.created, since: leaf_since(&object) };
-                    judged.times.insert(hash_key(node_key(&node)), times);
-                    judged.nodes.insert(key_of(&node), node);
-                }
-            }
-            Err(why) => {
-                for of in found {
-                    let mut node = uncounted_node(&owned.kinds[kind], of);
-                    node.detail = format!("it could not be read: {why}");
-                    judged.nodes.insert(key_of(&node), node);
-                }
-                judged.unread.insert((kind, namespace.to_owned()), why);
-            }
-        }
-    }
-    judged
-}
-
-async fn read_found(
-    client: &kube::Client,
-    api: &ApiKind,
-    namespace: &str,
-    found: &[&OwnedMeta],
-) -> Result<Vec<ParentObject>, String> {
-    let scope = Some(namespace).filter(|_| api.namespaced);
-    // Nothing but the metadata of a Secret is read.
-    if api.group.is_empty() && api.kind == "Secret" {
-        return Ok(Vec::new());
-    }
-    let objects = if found.len() >= LISTED_FROM {
-        let names: BTreeSet<&str> = found.iter().map(|of| &*of.name).collect();
-        let mut all = answer_in_time("list", list_live::<ParentObject>(client, api, scope, None)).await?;
-        all.retain(|object| names.contains(&*object.child.meta.name));
-        all
-    } else {
-        let reads = found.iter().map(|of| get_live::<ParentObject>(client, api, scope, &of.name));
-        answer_in_time("get", try_join_all(reads)).await?.into_iter().flatten().collect()
-    };
-    let typed = |object: ParentObject| object.with_type_meta(&api.api_version(), &api.kind);
-    Ok(objects.into_iter().map(typed).collect())
 }
 
 /// The worst of the objects in this tree that no policy counts, are not ready, and own nothing that explains it.
@@ -255,13 +230,13 @@ pub(super) fn worst_uncounted(tree: &TreeNode) -> Option<&TreeNode> {
 }
 
 /// Puts the verdicts into the nodes that were added, and the worst first.
-fn fill_in(node: &mut TreeNode, judged: &BTreeMap<NodeKey, TreeNode>, answers: &PolicyAnswers) {
+fn fill_in(node: &mut TreeNode, judged: &BTreeMap<NodeKey, (TreeNode, NodeTimes)>, answers: &PolicyAnswers) {
     if node.role == UNCOUNTED_ROLE {
         let (key, children) = (key_of(node), std::mem::take(&mut node.children));
         if let Some(answer) = answers.0.get(&key) {
             let [group, kind, namespace, name] = key;
             *node = TreeNode { group, kind, namespace, name, role: UNCOUNTED_ROLE, ..answer.clone() };
-        } else if let Some(verdict) = judged.get(&key) {
+        } else if let Some((verdict, _)) = judged.get(&key) {
             *node = verdict.clone();
         } else if node.group.is_empty() && node.kind == "Secret" {
             (node.verdict, node.detail) = ("Ready", "it exists; Secrets are not read".to_owned());

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures::{StreamExt, stream};
 use inspect::client::InspectClient;
+use inspect::discover::listable_kinds;
 use inspect::holder_signs::{HolderNames, HolderSigns, HolderState, LifeSigns};
 use inspect::kubectl::KubectlObject;
 use readiness::Time;
@@ -11,8 +12,6 @@ use serde::Serialize;
 use watcher::status::time;
 use watcher::wire::WireMeta;
 use watcher::{ApiFailureCause, ApiKind, list_live_metadata};
-
-use super::super::discover::listable_kinds;
 
 /// Maximum number of concurrent lists.
 const MAX_CONCURRENT_LISTS: usize = 8;

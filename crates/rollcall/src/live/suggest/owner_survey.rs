@@ -1,19 +1,22 @@
 //! Which custom resources own what: by metadata alone, one pass by kind.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
+use inspect::discover::listable_kinds;
+use inspect::owned_reader::answer_in_time;
 use readiness::RuleKind;
 use watcher::wire::{ChildObject, OwnerRef};
 use watcher::{ApiKind, LivePage, LiveReadError, stream_live_head_pages};
 
-use super::super::discover::listable_kinds;
-use super::super::owned_objects::answer_in_time;
 use super::super::target::KindName;
 
 /// Maximum number of kinds listed concurrently.
 const MAX_CONCURRENT_LISTS: usize = 8;
+/// Longest time that one page of a kind may take: the others are surveyed without the kind. 10 s.
+const PAGE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How many objects of a kind each parent owns, by the parent's uid.
 pub(super) type OwnedCounts = BTreeMap<Box<str>, usize>;
@@ -76,7 +79,7 @@ async fn count_owned(
 ) -> (ApiKind, Result<BTreeMap<KindName, OwnedCounts>, String>) {
     let mut counted = BTreeMap::<KindName, OwnedCounts>::new();
     loop {
-        match answer_in_time("list", pages.try_next()).await {
+        match answer_in_time("you", "list", PAGE_TIMEOUT, pages.try_next()).await {
             Ok(None) => return (api, Ok(counted)),
             Ok(Some(LivePage::Restart)) => counted.clear(),
             Ok(Some(LivePage::Objects(objects))) => {

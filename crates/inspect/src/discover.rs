@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::Context;
 use kube::core::discovery::ApiResource;
 use kube::discovery::{ApiCapabilities, Discovery, Scope, verbs};
 use watcher::ApiKind;
@@ -10,19 +9,21 @@ use watcher::ApiKind;
 /// Kinds without an owner, a finalizer or a status worth reading, and too many objects.
 const UNINTERESTING_KINDS: [&str; 1] = ["Event"];
 
+/// The kinds that the cluster serves could not be discovered.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to discover the kinds that the cluster serves")]
+pub struct DiscoveryError(#[from] kube::Error);
+
 /// Discovers the API groups, in one request where the server supports that.
-pub(super) async fn discover_apis(client: &kube::Client) -> anyhow::Result<Discovery> {
+pub async fn discover_apis(client: &kube::Client) -> Result<Discovery, DiscoveryError> {
     match Discovery::new(client.clone()).run_aggregated().await {
         Ok(discovery) => Ok(discovery),
-        Err(_) => Discovery::new(client.clone())
-            .run()
-            .await
-            .context("failed to discover the kinds that the cluster serves"),
+        Err(_) => Ok(Discovery::new(client.clone()).run().await?),
     }
 }
 
 /// Returns every kind that is served: in the version that its group prefers, else in the most stable one that has it.
-pub(super) fn served_kinds(discovery: &Discovery) -> Vec<(ApiResource, ApiCapabilities)> {
+pub fn served_kinds(discovery: &Discovery) -> Vec<(ApiResource, ApiCapabilities)> {
     let mut served = Vec::new();
     for group in discovery.groups() {
         let mut kinds = group.recommended_resources();
@@ -37,7 +38,7 @@ pub(super) fn served_kinds(discovery: &Discovery) -> Vec<(ApiResource, ApiCapabi
 }
 
 /// Returns every kind that can be listed.
-pub(super) async fn listable_kinds(client: &kube::Client) -> anyhow::Result<Vec<ApiKind>> {
+pub async fn listable_kinds(client: &kube::Client) -> Result<Vec<ApiKind>, DiscoveryError> {
     let discovery = discover_apis(client).await?;
     let mut kinds = Vec::new();
     for (resource, capabilities) in served_kinds(&discovery) {

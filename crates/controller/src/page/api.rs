@@ -232,7 +232,8 @@ pub(super) async fn get_parent(
     let mut nodes = views.pick_tree(shown.clone(), row.clone(), room).await?;
     let seen = visible_to(&page, &viewer, &shown.names, nodes.iter().map(|node| node.kind_namespace.clone()))
         .await?;
-    let hidden = tree::hide_nodes(&mut nodes, |(kind, namespace)| seen.may_see(*kind, namespace));
+    let may_see = |node: &tree::PageNode| seen.may_see(node.kind_namespace.0, &node.kind_namespace.1);
+    let hidden = tree::hide_nodes(&mut nodes, |node| node.depth, may_see);
     let mut answer = row_json(&shown.names, &row, &words.message);
     answer["now"] = json!(shown.now.0);
     answer["policies"] = shown

@@ -182,7 +182,7 @@ pub(super) async fn get_around(closer: PageObject) -> Result<Json<Value>, PageRe
     let (owns, events) =
         inspect::inspect_object(&mut ask, client, &closer.live, &closer.rule_limits(), now).await;
     let found = json!({ "owns": owns, "events": events, "notRead": ask.refused });
-    page.0.around.put(key, found.clone(), now);
+    page.0.around.put(key, found.clone(), 1, now);
     Ok(Json(found))
 }
 

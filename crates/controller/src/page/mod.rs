@@ -5,8 +5,10 @@
 //! its kind in its namespace; hidden objects are not counted either.
 
 mod api;
-mod around_cache;
 mod authz;
+mod below;
+mod below_search;
+mod below_tree;
 mod branch;
 mod edge_list;
 #[cfg(feature = "fixtures")]
@@ -17,6 +19,7 @@ mod stream;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod ttl_cache;
 mod view;
 mod view_cache;
 mod visibility;
@@ -43,12 +46,13 @@ const CONTENT_TYPE_CSS: &str = "text/css; charset=utf-8";
 const CONTENT_TYPE_JS: &str = "text/javascript; charset=utf-8";
 
 /// Files of the page: path, content type, text. The browser loads them as modules; there is no bundler.
-const PAGE_ASSETS: [(&str, &str, &str); 13] = [
+const PAGE_ASSETS: [(&str, &str, &str); 14] = [
     ("/", CONTENT_TYPE_HTML, include_str!("assets/index.html")),
     ("/style.css", CONTENT_TYPE_CSS, include_str!("assets/style.css")),
     ("/icon.svg", "image/svg+xml", include_str!("assets/icon.svg")),
     ("/app.js", CONTENT_TYPE_JS, include_str!("assets/app.js")),
     ("/address.js", CONTENT_TYPE_JS, include_str!("assets/address.js")),
+    ("/below.js", CONTENT_TYPE_JS, include_str!("assets/below.js")),
     ("/keys.js", CONTENT_TYPE_JS, include_str!("assets/keys.js")),
     ("/list.js", CONTENT_TYPE_JS, include_str!("assets/list.js")),
     ("/object.js", CONTENT_TYPE_JS, include_str!("assets/object.js")),
@@ -69,6 +73,7 @@ pub(crate) fn page_router(page: PageService) -> Router {
         .route("/api/v1/parents/{uid}", get(api::get_parent))
         .route("/api/v1/parents/{uid}/branch", get(branch::get_branch))
         .route("/api/v1/parents/{uid}/around", get(branch::get_around))
+        .route("/api/v1/parents/{uid}/below", get(below::get_below))
         .route("/api/v1/stream", get(stream::open_stream))
         .layer(axum::middleware::map_response(add_security_headers))
         .with_state(page)

@@ -1,13 +1,17 @@
 //! What the handlers of the page share, and the task that keeps its subscribers up to date.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
+use serde_json::Value;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use watcher::reflector::Reflector;
 
-use super::around_cache::AroundCache;
 use super::authz::PageAuthorizer;
+use super::below_search::BelowSearch;
+use super::ttl_cache::TtlCache;
 use super::view_cache::{LoopQuery, ViewCache};
 use crate::clock::ServerClock;
 use crate::kind_tasks::ResolvedKinds;
@@ -19,6 +23,15 @@ use crate::transitions::TransitionHub;
 pub(super) const MAX_STREAMS: usize = 1_000;
 /// Maximum number of concurrent live reads.
 const MAX_CONCURRENT_INSPECTIONS: usize = 4;
+/// Time for which the context of an object is cached, for all viewers. 5 s.
+const AROUND_CACHE_TTL: Duration = Duration::from_secs(5);
+/// Maximum number of cached contexts.
+const AROUND_CACHE_SIZE: usize = 64;
+/// Interval at which what was read for viewers is freed, where it is too old to be used. 30 s.
+const CACHE_SWEEP_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Uid of an object, and the resources of its context that the viewer may not read.
+type AroundKey = (Box<str>, BTreeSet<&'static str>);
 
 /// The page and its API.
 #[derive(Clone)]
@@ -33,8 +46,9 @@ pub(super) struct PageParts {
     pub(super) metrics: Arc<Metrics>,
     pub(super) streams: Arc<Semaphore>,
     /// Limits concurrent live reads for viewers who inspect an object.
-    pub(super) inspections: Semaphore,
-    pub(super) around: AroundCache,
+    pub(super) inspections: Arc<Semaphore>,
+    pub(super) around: TtlCache<AroundKey, Value>,
+    pub(super) below: BelowSearch,
     pub(super) stop: CancellationToken,
 }
 
@@ -77,6 +91,8 @@ impl PageService {
             transitions,
             stop,
         } = setting;
+        let inspections = Arc::new(Semaphore::new(MAX_CONCURRENT_INSPECTIONS));
+        let below = BelowSearch::new(client.clone(), reflector.clone(), clock.clone(), inspections.clone());
         PageService(Arc::new(PageParts {
             views: Arc::new(ViewCache::new(reflector, clock.clone(), asks, snapshot, transitions)),
             authz,
@@ -84,14 +100,26 @@ impl PageService {
             resolved: known,
             metrics,
             streams: Arc::new(Semaphore::new(MAX_STREAMS)),
-            inspections: Semaphore::new(MAX_CONCURRENT_INSPECTIONS),
-            around: AroundCache::default(),
+            inspections,
+            around: TtlCache::new(AROUND_CACHE_TTL, AROUND_CACHE_SIZE),
+            below,
             stop,
         }))
     }
 
     /// Updates subscribers until `stop`.
     pub(crate) async fn run(self, stop: CancellationToken) -> anyhow::Result<()> {
-        self.0.views.clone().run(stop).await
+        let views = self.0.views.clone().run(stop);
+        let sweeps = async {
+            loop {
+                tokio::time::sleep(CACHE_SWEEP_INTERVAL).await;
+                self.0.around.remove_expired(self.0.views.clock.now());
+                self.0.below.remove_expired();
+            }
+        };
+        tokio::select! {
+            ended = views => ended,
+            () = sweeps => Ok(()),
+        }
     }
 }

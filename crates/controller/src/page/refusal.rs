@@ -28,6 +28,8 @@ pub(crate) enum PageRefusal {
     Unreachable,
     /// Too many streams are open.
     TooManyStreams,
+    /// Too many searches below parents were asked for.
+    TooManySearches,
     /// The request is malformed.
     BadRequest(&'static str),
 }
@@ -81,6 +83,11 @@ impl PageRefusal {
             PageRefusal::TooManyStreams => {
                 (StatusCode::SERVICE_UNAVAILABLE, "too many streams are open", "try again later")
             }
+            PageRefusal::TooManySearches => (
+                StatusCode::TOO_MANY_REQUESTS,
+                "too many searches below parents were asked for",
+                "try again in a few seconds",
+            ),
             PageRefusal::BadRequest(what) => (StatusCode::BAD_REQUEST, what, ""),
         }
     }

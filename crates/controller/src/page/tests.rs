@@ -321,6 +321,7 @@ fn node(depth: usize, name: &str, kind: u32) -> tree::PageNode {
         uid: None,
         policy: String::new(),
         more: 0,
+        id: aggregator::ObjectId(0),
         kind_namespace: (aggregator::KindId(kind), "a".into()),
         rule_index: 0,
     }
@@ -340,7 +341,8 @@ fn what_may_not_be_seen_takes_along_what_is_below_it() {
     let tree = || all.map(|(depth, name, kind)| node(depth, name, kind)).to_vec();
     let left = |unseen: u32| {
         let mut nodes = tree();
-        let hidden = tree::hide_nodes(&mut nodes, |(kind, _)| kind.0 != unseen);
+        let hidden =
+            tree::hide_nodes(&mut nodes, |node| node.depth, |node| node.kind_namespace.0.0 != unseen);
         (nodes.iter().map(|node| node.name.clone()).collect::<Vec<_>>().join(" "), hidden)
     };
     assert_eq!(left(9), ("shop db pod deep web job x".to_owned(), false));

@@ -49,6 +49,9 @@ pub(super) struct PageNode {
     /// Number of its best children that are omitted.
     #[serde(skip_serializing_if = "is_zero")]
     pub(super) more: usize,
+    /// The object.
+    #[serde(skip)]
+    pub(super) id: ObjectId,
     /// Kind and namespace, for the access check.
     #[serde(skip)]
     pub(super) kind_namespace: KindNamespace,
@@ -141,6 +144,7 @@ impl TreePicker<'_> {
                 uid: None,
                 policy: String::new(),
                 more: 0,
+                id: edge.child,
                 kind_namespace: (object.kind, object.namespace.clone()),
                 rule_index: edge.rule_index,
             };
@@ -169,15 +173,19 @@ fn display_order(node: &PageNode) -> (usize, &str, &str, &str) {
 }
 
 /// Removes hidden objects with their descendants. Returns true if any were removed.
-pub(super) fn hide_nodes(nodes: &mut Vec<PageNode>, may_see: impl Fn(&KindNamespace) -> bool) -> bool {
+pub(super) fn hide_nodes<N>(
+    nodes: &mut Vec<N>,
+    depth_of: impl Fn(&N) -> usize,
+    may_see: impl Fn(&N) -> bool,
+) -> bool {
     let before = nodes.len();
     let mut below: Option<usize> = None;
     nodes.retain(|node| {
-        if below.is_some_and(|depth| node.depth > depth) {
+        if below.is_some_and(|depth| depth_of(node) > depth) {
             return false;
         }
-        let may = may_see(&node.kind_namespace);
-        below = (!may).then_some(node.depth);
+        let may = may_see(node);
+        below = (!may).then(|| depth_of(node));
         may
     });
     nodes.len() < before

@@ -1,6 +1,7 @@
 //! Kinds and namespaces that a viewer may see.
 
 use std::collections::BTreeSet;
+use std::ops::Deref;
 
 use aggregator::KindId;
 use rustc_hash::FxHashSet;
@@ -37,6 +38,57 @@ impl VisibleScope {
     }
 }
 
+/// What was reviewed of kinds and namespaces.
+#[derive(Debug)]
+pub(super) enum ReviewedPlaces<K, N> {
+    /// The viewer may list everything.
+    All,
+    /// The viewer may list these.
+    Some {
+        /// Kinds, in every namespace.
+        kinds: BTreeSet<K>,
+        /// Kinds, each in a namespace.
+        places: BTreeSet<(K, N)>,
+        /// There were more namespaces than one request may review.
+        truncated: bool,
+    },
+}
+
+impl<K: Clone + Ord, N: Clone + Ord> ReviewedPlaces<K, N> {
+    /// True if the viewer may list this kind in this namespace.
+    pub(super) fn contains(&self, kind: &K, namespace: &N) -> bool {
+        match self {
+            ReviewedPlaces::All => true,
+            ReviewedPlaces::Some { kinds, places, .. } => {
+                kinds.contains(kind) || places.contains(&(kind.clone(), namespace.clone()))
+            }
+        }
+    }
+}
+
+/// Reviews these kinds and namespaces by the right to read each: everywhere, or else in the namespace.
+pub(super) async fn review_places<K: Clone + Ord, N: Clone + Ord + Deref<Target = str>>(
+    page: &PageService,
+    viewer: &PageViewer,
+    places: BTreeSet<(K, N)>,
+    right: impl Fn(&K, &str) -> AccessRight,
+) -> Result<ReviewedPlaces<K, N>, PageRefusal> {
+    if matches!(viewer, PageViewer::Local) {
+        return Ok(ReviewedPlaces::All);
+    }
+    let kinds: Vec<K> =
+        places.iter().map(|(kind, _)| kind.clone()).collect::<BTreeSet<_>>().into_iter().collect();
+    let everywhere = kinds.iter().map(|kind| right(kind, "")).collect();
+    let (allowed, _) = page.0.authz.allowed_rights(viewer, everywhere).await?;
+    let kinds: BTreeSet<K> = allowed.into_iter().map(|at| kinds[at].clone()).collect();
+    let open: Vec<(K, N)> =
+        places.into_iter().filter(|(kind, space)| !kinds.contains(kind) && !space.is_empty()).collect();
+    let rights = open.iter().map(|(kind, namespace)| right(kind, namespace)).collect();
+    let (allowed, truncated) = page.0.authz.allowed_rights(viewer, rights).await?;
+    let places = allowed.into_iter().map(|at| open[at].clone()).collect();
+    Ok(ReviewedPlaces::Some { kinds, places, truncated })
+}
+
 /// Subset of these kinds and namespaces that `viewer` may list.
 pub(super) async fn visible_to(
     page: &PageService,
@@ -44,21 +96,18 @@ pub(super) async fn visible_to(
     names: &ClusterNames,
     places: impl IntoIterator<Item = KindNamespace>,
 ) -> Result<VisibleScope, PageRefusal> {
-    if matches!(viewer, PageViewer::Local) {
-        return Ok(VisibleScope { all: true, ..VisibleScope::default() });
-    }
-    let places: BTreeSet<KindNamespace> = places.into_iter().collect();
-    let kinds: Vec<KindId> =
-        places.iter().map(|(kind, _)| *kind).collect::<BTreeSet<_>>().into_iter().collect();
-    let everywhere = kinds.iter().map(|kind| list_right(page, names, *kind, "")).collect();
-    let (allowed, _) = page.0.authz.allowed_rights(viewer, everywhere).await?;
-    let kinds: FxHashSet<KindId> = allowed.into_iter().map(|at| kinds[at]).collect();
-    let open: Vec<KindNamespace> =
-        places.into_iter().filter(|(kind, space)| !kinds.contains(kind) && !space.is_empty()).collect();
-    let rights = open.iter().map(|(kind, namespace)| list_right(page, names, *kind, namespace)).collect();
-    let (allowed, cut) = page.0.authz.allowed_rights(viewer, rights).await?;
-    let places = allowed.into_iter().map(|at| open[at].clone()).collect();
-    Ok(VisibleScope { all: false, kinds, places, truncated: cut })
+    let right = |kind: &KindId, namespace: &str| list_right(page, names, *kind, namespace);
+    let places =
+        if matches!(viewer, PageViewer::Local) { BTreeSet::new() } else { places.into_iter().collect() };
+    Ok(match review_places(page, viewer, places, right).await? {
+        ReviewedPlaces::All => VisibleScope { all: true, ..VisibleScope::default() },
+        ReviewedPlaces::Some { kinds, places, truncated } => VisibleScope {
+            all: false,
+            kinds: kinds.into_iter().collect(),
+            places: places.into_iter().collect(),
+            truncated,
+        },
+    })
 }
 
 /// Right to list a kind in a namespace.

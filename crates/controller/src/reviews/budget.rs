@@ -14,11 +14,11 @@ const REMEMBERED_CLIENTS: NonZeroUsize = NonZeroUsize::new(8_192).expect("invari
 
 /// Size of a budget.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RequestBudget {
+pub(crate) struct RequestBudget {
     /// Requests at once.
-    pub(super) burst: u32,
+    pub(crate) burst: u32,
     /// Time after which one more is allowed.
-    pub(super) interval: Duration,
+    pub(crate) interval: Duration,
 }
 
 impl RequestBudget {
@@ -35,18 +35,18 @@ impl RequestBudget {
 }
 
 /// One budget for all.
-pub(super) struct SharedBudget {
+pub(crate) struct SharedBudget {
     budget: RequestBudget,
     whole_again: Mutex<Time>,
 }
 
 impl SharedBudget {
-    pub(super) fn new(budget: RequestBudget) -> Self {
+    pub(crate) fn new(budget: RequestBudget) -> Self {
         SharedBudget { budget, whole_again: Mutex::default() }
     }
 
     /// Takes one request; false if the budget is spent.
-    pub(super) fn take(&self, now: Time) -> bool {
+    pub(crate) fn take(&self, now: Time) -> bool {
         let mut whole_again = self.whole_again.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = self.budget.take(*whole_again, now);
         *whole_again = taken.unwrap_or(*whole_again);
@@ -55,13 +55,13 @@ impl SharedBudget {
 }
 
 /// A budget for each client.
-pub(super) struct ClientBudgets<C> {
+pub(crate) struct ClientBudgets<C> {
     budget: RequestBudget,
     whole_again: Mutex<LruCache<C, Time>>,
 }
 
 impl<C: Clone + Eq + Hash> ClientBudgets<C> {
-    pub(super) fn new(budget: RequestBudget) -> Self {
+    pub(crate) fn new(budget: RequestBudget) -> Self {
         ClientBudgets { budget, whole_again: Mutex::new(LruCache::new(REMEMBERED_CLIENTS)) }
     }
 
@@ -70,7 +70,7 @@ impl<C: Clone + Eq + Hash> ClientBudgets<C> {
     }
 
     /// Takes one request of this client; false if its budget is spent.
-    pub(super) fn take(&self, client: &C, now: Time) -> bool {
+    pub(crate) fn take(&self, client: &C, now: Time) -> bool {
         let mut spent = self.spent();
         let whole_again = spent.get(client).copied().unwrap_or_default();
         let taken = self.budget.take(whole_again, now);
@@ -81,7 +81,7 @@ impl<C: Clone + Eq + Hash> ClientBudgets<C> {
     }
 
     /// Gives one request back to this client.
-    pub(super) fn give_back(&self, client: &C) {
+    pub(crate) fn give_back(&self, client: &C) {
         if let Some(whole_again) = self.spent().get_mut(client) {
             *whole_again = self.budget.give_back(*whole_again);
         }

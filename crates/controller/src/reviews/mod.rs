@@ -12,6 +12,7 @@ mod rights;
 mod tests;
 mod tokens;
 
+pub(crate) use budget::{ClientBudgets, RequestBudget, SharedBudget};
 pub(crate) use review_client::ReviewFailure;
 pub(crate) use rights::{AccessAuthorizer, AccessRight, ReviewedRight};
 pub(crate) use tokens::{ReviewedUser, TokenAuthenticator, bearer_token};

@@ -1,5 +1,6 @@
 // The page: requests to the server, and the handling of their responses.
 import { FILTERS, address, at, follow, go, onMove, read } from "./address.js";
+import { Below } from "./below.js";
 import { keptTheme, keys, theme } from "./keys.js";
 import { choices, counts, key, list, order } from "./list.js";
 import { object } from "./object.js";
@@ -12,6 +13,10 @@ import { $, VERDICTS, place, plain, serverTime, tick } from "./words.js";
 const rows = new Map();
 let numbers = {}, next = null, one = null, asked = 0;
 const tree = new Tree($("tree"), (node) => go({ object: place(node) }));
+const below = new Below(
+  (signal) => get(`${parentPath()}/below?policy=${encodeURIComponent(at.as)}`, () => true, signal),
+  () => { if (one) { tree.show(below.merge(one.nodes)); look(); } },
+);
 
 /** Handles a changed address: requests what is not loaded yet. */
 function moved(before) {
@@ -70,7 +75,7 @@ const parentPath = () => `api/v1/parents/${encodeURIComponent(at.parent)}`;
 async function open() {
   $("one").hidden = !at.parent;
   document.body.classList.toggle("open", Boolean(at.parent));
-  if (!at.parent) return draw();
+  if (!at.parent) { below.seek(""); return draw(); }
   const [uid, as] = [at.parent, at.as];
   const wanted = () => at.parent === uid && at.as === as;
   try {
@@ -83,7 +88,8 @@ async function open() {
     const cut = [one.hidden && "Some objects are hidden because you are not permitted to list them.", one.nodes.some((n) => n.more) && "Some ready objects are omitted because there are too many."];
     $("cut").hidden = !cut.some(Boolean);
     $("cut").textContent = cut.filter(Boolean).join(" ");
-    tree.show(one.nodes);
+    below.seek(`${uid}|${as}`);
+    tree.show(below.merge(one.nodes));
     draw();
     look();
   } catch (error) {
@@ -95,6 +101,7 @@ async function open() {
 function lost(error) {
   one = null;
   tree.show([]);
+  below.seek("");
   for (const id of ["past", "how", "causes"]) $(id).hidden = true;
   $("head").replaceChildren(document.createTextNode(error.status === 404
     ? "This parent does not exist, or you are not permitted to see it." : plain(error.message)));
@@ -103,7 +110,7 @@ function lost(error) {
 let looking = "";
 
 async function look() {
-  const node = at.object && one?.nodes.find((n) => place(n) === at.object);
+  const node = at.object && one && tree.nodes.find((n) => place(n) === at.object);
   if (!node) {
     looking = "";
     return object(null);
@@ -120,8 +127,8 @@ async function look() {
     if (fresh && there >= 0) tree.go(there);
   };
   if (fresh || node.uid) show(null, null);
-  // A parent's verdict follows from its children, which are already loaded.
-  if (node.uid) return;
+  // A parent's verdict follows from its children, which are already loaded; what no policy counts was read as it was found.
+  if (node.uid || node.uncounted) return;
   const query = new URLSearchParams({ policy: at.as, label: node.label, namespace: node.namespace ?? "", name: node.name });
   const ask = (path) => get(`${parentPath()}/${path}?${query}`)
     .catch((error) => ({ error: error.status === 404 ? "the object does not exist, or you are not permitted to get it" : error.message }));

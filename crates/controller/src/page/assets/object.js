@@ -19,10 +19,11 @@ export function object(node, found, around, close, href) {
 
 function parts(node, found, around, href) {
   if (node.uid) {
-    const open = el("a", "", node.depth ? "its own children; open this parent" : "its children, above");
+    const open = el("a", "", node.uncounted ? "its own children, and not counted here; open this parent" : node.depth ? "its own children; open this parent" : "its children, above");
     open.href = href({ parent: node.uid, as: node.policy, object: "" });
     return [part("Why", term("decided by", open))];
   }
+  if (node.uncounted) return [part("Why", term("rule", "Rollcall's for its kind"), term("counts", "no policy counts it here: it decides nothing"))];
   if (!found) return [el("p", "note", "reading …")];
   if (found.error) return [el("p", "note", plain(found.error))];
   return [

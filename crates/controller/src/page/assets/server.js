@@ -47,8 +47,8 @@ async function call(path, options = {}) {
 }
 
 /** A request whose response is dropped if a newer one was sent. */
-export async function get(path, wanted = () => true) {
-  const body = await (await call(path)).json();
+export async function get(path, wanted = () => true, signal) {
+  const body = await (await call(path, { signal })).json();
   if (!wanted()) return null;
   if (body.now) serverTime(body.now);
   return body;

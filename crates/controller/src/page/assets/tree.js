@@ -120,7 +120,7 @@ export class Tree {
     else item.removeAttribute("aria-expanded");
     const fold = el("span", parent ? "fold" : "leaf", parent ? (item.bend ? "▸" : "▾") : "");
     fold.setAttribute("aria-hidden", "true");
-    const extra = [node.optional && " (optional)", node.more && ` (${node.more} more not shown)`].filter(Boolean).join("");
+    const extra = [node.optional && " (optional)", node.uncounted && " (not counted)", node.more && ` (${node.more} more not shown)`].filter(Boolean).join("");
     const why = node.verdict === "Ready" && node.detail === "ready" ? "" : node.policy ? `${node.reason} · ${node.detail}` : node.detail;
     const who = el("span", "who", fold, el("span", "kind", node.kind), name(node.name, "strong"), extra && el("span", "kind", extra));
     who.style.paddingInlineStart = `${Math.min(node.depth, 8) * 1.1}rem`;

@@ -1,0 +1,120 @@
+//! Everything below the objects of a parent's tree that its policy does not count: `/api/v1/parents/{uid}/below`. It takes
+//! many requests to the API server, and is asked for beside the tree.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use aggregator::ObjectId;
+use axum::Json;
+use axum::extract::{Path, Query, State};
+use rustc_hash::FxHashMap;
+use serde_json::{Value, json};
+
+use super::api::{ParentQuery, find_row};
+use super::authz::{PageViewer, ViewerRequest};
+use super::below_search::SearchedParent;
+use super::below_tree::{BelowFindings, BelowNode};
+use super::page_service::PageService;
+use super::refusal::PageRefusal;
+use super::tree::{PageNode, hide_nodes};
+use super::view::PageView;
+use super::visibility::{ReviewedPlaces, review_places, visible_to};
+use crate::reviews::AccessRight;
+
+/// Returns what the objects of a tree own and no policy counts there, as far as the viewer may list it.
+pub(super) async fn get_below(
+    State(page): State<PageService>,
+    request: ViewerRequest,
+    Path(uid): Path<String>,
+    Query(asked): Query<ParentQuery>,
+) -> Result<Json<Value>, PageRefusal> {
+    let (viewer, shown, row) = find_row(&page, &request, &uid, &asked.policy).await?;
+    // The whole tree: what is in it is not found again, whether or not it is shown.
+    let mut nodes = page.0.views.pick_tree(shown.clone(), row.clone(), usize::MAX).await?;
+    let user = match &viewer {
+        PageViewer::Local => None,
+        PageViewer::User(user) => Some(user),
+    };
+    let parent = SearchedParent { uid: row.uid.clone(), policy: row.policy, nodes: &nodes };
+    let found = tokio::select! {
+        () = page.0.stop.cancelled() => return Err(PageRefusal::Unreachable),
+        found = page.0.below.find_below(&parent, user) => found?,
+    };
+    let places = nodes.iter().map(|node| node.kind_namespace.clone());
+    let seen = visible_to(&page, &viewer, &shown.names, places).await?;
+    let may_see = |node: &PageNode| seen.may_see(node.kind_namespace.0, &node.kind_namespace.1);
+    hide_nodes(&mut nodes, |node| node.depth, may_see);
+    let allowed = review_found(&page, &viewer, &found, &nodes).await?;
+    Ok(Json(findings_json(&shown, &found, &nodes, &allowed)))
+}
+
+/// Objects of the tree that the viewer sees, each where it stands first.
+fn owners_seen(nodes: &[PageNode]) -> FxHashMap<ObjectId, &PageNode> {
+    let mut owners = FxHashMap::default();
+    for node in nodes {
+        owners.entry(node.id).or_insert(node);
+    }
+    owners
+}
+
+/// Which of the kinds that were found below what the viewer sees they may list.
+async fn review_found(
+    page: &PageService,
+    viewer: &PageViewer,
+    found: &BelowFindings,
+    nodes: &[PageNode],
+) -> Result<ReviewedPlaces<usize, Box<str>>, PageRefusal> {
+    let owners = owners_seen(nodes);
+    let groups = found.groups.iter().filter(|group| owners.contains_key(&group.owner));
+    let places: BTreeSet<_> = groups
+        .flat_map(|group| &group.nodes)
+        .map(|node| (node.kind_index, Box::from(&*node.namespace)))
+        .collect();
+    let right = |kind: &usize, namespace: &str| AccessRight {
+        verb: "list",
+        group: found.kinds[*kind].group.clone(),
+        resource: found.kinds[*kind].plural.clone(),
+        namespace: namespace.to_owned(),
+        name: String::new(),
+    };
+    review_places(page, viewer, places, right).await
+}
+
+fn findings_json(
+    shown: &PageView,
+    found: &Arc<BelowFindings>,
+    nodes: &[PageNode],
+    allowed: &ReviewedPlaces<usize, Box<str>>,
+) -> Value {
+    let owners = owners_seen(nodes);
+    let (mut below, mut hidden) = (Vec::new(), false);
+    for group in &found.groups {
+        let Some(owner) = owners.get(&group.owner) else { continue };
+        let mut nodes = group.nodes.clone();
+        let may_see = |node: &BelowNode| allowed.contains(&node.kind_index, &Box::from(&*node.namespace));
+        hidden |= hide_nodes(&mut nodes, |node| node.depth, may_see);
+        if !nodes.is_empty() {
+            let nodes: Vec<Value> = nodes.iter().map(|node| node_json(shown, node)).collect();
+            below.push(json!({
+                "label": owner.label, "namespace": owner.namespace, "name": owner.name, "nodes": nodes,
+            }));
+        }
+    }
+    json!({ "below": below, "notRead": found.not_read, "hidden": hidden, "leftOut": found.left_out })
+}
+
+/// A node; of one that is a parent itself, what its policy says, as everywhere else.
+fn node_json(shown: &PageView, node: &BelowNode) -> Value {
+    let mut value = json!(node);
+    value["uncounted"] = json!(true);
+    if let Some(row) = shown.rows_of(&node.object_uid).first() {
+        value["uid"] = json!(&*row.uid);
+        value["policy"] = json!(shown.names.policy_name(row.policy));
+        value["verdict"] = json!(row.verdict_level().as_str());
+        value["reason"] = json!(row.answer.reason.as_str());
+        value["detail"] = json!(format!("{} of {} ready", row.answer.ready, row.answer.total));
+        value["since"] = json!(row.since.map(|since| since.0));
+        value["sinceFrom"] = Value::Null;
+    }
+    value
+}

@@ -1,0 +1,246 @@
+//! The search for everything below the objects of a parent's tree: of every kind that the cluster serves, read with
+//! Rollcall's rights, judged by the built-in rules. Its costs are bounded whatever viewers ask for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aggregator::{ObjectId, PolicyId};
+use inspect::discover::listable_kinds;
+use inspect::owned_index::{KnownObjects, OwnedIndex, OwnedList, is_idle_replica_set, retain_searched_kinds};
+use inspect::owned_reader::{OwnedReadLimits, OwnedReader};
+use inspect::owned_walk::OwnedWalk;
+use inspect::self_rules::SelfRules;
+use readiness::{RuleKind, StuckLimits, Time, assess};
+use rustc_hash::FxHashMap;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+use watcher::ApiKind;
+use watcher::reflector::Reflector;
+use watcher::wire::ChildObject;
+
+use super::below_tree::{BelowFindings, BelowVerdict, build_group};
+use super::refusal::PageRefusal;
+use super::tree::PageNode;
+use super::ttl_cache::TtlCache;
+use crate::clock::ServerClock;
+use crate::reviews::{ClientBudgets, RequestBudget, ReviewedUser, SharedBudget};
+
+/// Bounds of one search.
+const READ_LIMITS: OwnedReadLimits = OwnedReadLimits {
+    concurrent: 4,
+    page_timeout: Duration::from_secs(5),
+    total_timeout: Duration::from_secs(8),
+    objects_per_kind: 10_000,
+    bytes_per_kind: 16 << 20,
+};
+/// Maximum number of concurrent searches.
+const MAX_CONCURRENT_SEARCHES: usize = 2;
+/// Longest time that a viewer waits for others' searches. 10 s.
+const TURN_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum number of kinds that are listed.
+const MAX_SEARCHED_KINDS: usize = 300;
+/// Maximum number of objects that are found below one parent.
+const MAX_FOUND_OBJECTS: usize = 1_000;
+/// Time for which lists and findings are cached, for all viewers. 10 s.
+const SEARCH_CACHE_TTL: Duration = Duration::from_secs(10);
+/// Time for which the kinds that the cluster serves are cached. 60 s.
+const KINDS_CACHE_TTL: Duration = Duration::from_secs(60);
+/// Maximum number of entries of all cached lists: some 10 MB.
+const MAX_CACHED_ENTRIES: usize = 40_000;
+/// Maximum number of objects in all cached findings: some 2 MB.
+const MAX_CACHED_FINDINGS: usize = 4_000;
+/// Lists for all viewers together.
+const LIST_BUDGET: RequestBudget = RequestBudget { burst: 400, interval: Duration::from_millis(50) };
+/// Searches for all viewers together; a cached finding costs nothing.
+const SEARCH_BUDGET: RequestBudget = RequestBudget { burst: 40, interval: Duration::from_millis(250) };
+/// Searches for one user.
+const SEARCHES_OF_USER: RequestBudget = RequestBudget { burst: 10, interval: Duration::from_secs(1) };
+
+/// Group, version, plural and namespace of a list.
+type ListKey = (String, String, String, Option<String>);
+
+/// A parent under one policy, by its uid.
+type BelowKey = (Arc<str>, PolicyId);
+
+/// Searches below parents, with what was read a short time ago.
+pub(super) struct BelowSearch {
+    client: kube::Client,
+    reflector: Arc<Reflector>,
+    clock: ServerClock,
+    turns: Semaphore,
+    /// All live reads for viewers; a search is one of them.
+    inspections: Arc<Semaphore>,
+    lists_budget: SharedBudget,
+    budget: SharedBudget,
+    budgets: ClientBudgets<ReviewedUser>,
+    kinds: TtlCache<(), Arc<Vec<ApiKind>>>,
+    lists: TtlCache<ListKey, OwnedList>,
+    findings: TtlCache<BelowKey, Arc<BelowFindings>>,
+}
+
+/// A parent below whose tree is searched.
+pub(super) struct SearchedParent<'a> {
+    /// Uid of the parent.
+    pub(super) uid: Arc<str>,
+    /// Policy of the tree.
+    pub(super) policy: PolicyId,
+    /// Its whole tree.
+    pub(super) nodes: &'a [PageNode],
+}
+
+impl BelowSearch {
+    pub(super) fn new(
+        client: kube::Client,
+        reflector: Arc<Reflector>,
+        clock: ServerClock,
+        inspections: Arc<Semaphore>,
+    ) -> BelowSearch {
+        BelowSearch {
+            client,
+            reflector,
+            clock,
+            turns: Semaphore::new(MAX_CONCURRENT_SEARCHES),
+            inspections,
+            lists_budget: SharedBudget::new(LIST_BUDGET),
+            budget: SharedBudget::new(SEARCH_BUDGET),
+            budgets: ClientBudgets::new(SEARCHES_OF_USER),
+            kinds: TtlCache::new(KINDS_CACHE_TTL, 1),
+            lists: TtlCache::new(SEARCH_CACHE_TTL, MAX_CACHED_ENTRIES),
+            findings: TtlCache::new(SEARCH_CACHE_TTL, MAX_CACHED_FINDINGS),
+        }
+    }
+
+    /// Frees what is too old to be used.
+    pub(super) fn remove_expired(&self) {
+        let now = self.clock.now();
+        self.lists.remove_expired(now);
+        self.findings.remove_expired(now);
+    }
+
+    /// What is below the objects of this tree and is not in it. `user` pays for the search, if there is one to be made.
+    pub(super) async fn find_below(
+        &self,
+        parent: &SearchedParent<'_>,
+        user: Option<&ReviewedUser>,
+    ) -> Result<Arc<BelowFindings>, PageRefusal> {
+        let key = (parent.uid.clone(), parent.policy);
+        let known = || self.findings.get(&key, self.clock.now());
+        if let Some(found) = known() {
+            return Ok(found);
+        }
+        let turn = timeout(TURN_TIMEOUT, self.turns.acquire()).await;
+        let _turn = turn.map_err(|_| PageRefusal::TooManySearches)?.map_err(|_| PageRefusal::Unreachable)?;
+        // Somebody else may have searched meanwhile.
+        if let Some(found) = known() {
+            return Ok(found);
+        }
+        let now = self.clock.now();
+        if user.is_some_and(|user| !self.budgets.take(user, now)) || !self.budget.take(now) {
+            return Err(PageRefusal::TooManySearches);
+        }
+        let _inspection = self.inspections.acquire().await.map_err(|_| PageRefusal::Unreachable)?;
+        let found = Arc::new(self.search(parent.nodes, now).await?);
+        self.findings.put(key, found.clone(), 1 + found.len(), self.clock.now());
+        Ok(found)
+    }
+
+    async fn search(&self, nodes: &[PageNode], now: Time) -> Result<BelowFindings, PageRefusal> {
+        let Some(root) = nodes.first() else { return Ok(BelowFindings::default()) };
+        let namespace = Some(root.namespace.clone()).filter(|namespace| !namespace.is_empty());
+        let mut kinds = self.searched_kinds(namespace.as_deref()).await?;
+        let unsearched = kinds.split_off(kinds.len().min(MAX_SEARCHED_KINDS));
+        let reader = OwnedReader::new(self.client.clone(), "Rollcall", READ_LIMITS);
+        let rules = SelfRules::read(&self.client, namespace.as_deref()).await;
+        let (reader, rules, scope) = (&reader, &rules, namespace.as_deref());
+        let list = |api: ApiKind| async move {
+            if !rules.may_list(&api) {
+                return Err("Rollcall may not list them".to_owned());
+            }
+            self.list_kind(reader, &api, scope).await
+        };
+        let index = reader.index_kinds(kinds, list).await;
+        let judge = |api: &ApiKind, child: &ChildObject| judge_object(api, child, now);
+        let (branches, left_out) = self.branches_below(&index, nodes);
+        let mut found = Vec::new();
+        branches
+            .iter()
+            .flat_map(|(_, branches)| branches)
+            .for_each(|branch| branch.collect_metas(&mut found));
+        let contents = reader.read_contents(&index, &found, judge).await;
+        let groups = branches
+            .iter()
+            .map(|(owner, branches)| build_group(*owner, branches, &index, &contents))
+            .collect();
+        let mut findings = BelowFindings { groups, left_out, ..BelowFindings::default() };
+        findings.note_unread(&index, &contents);
+        findings.note_unsearched(&unsearched, MAX_SEARCHED_KINDS);
+        findings.kinds = index.kinds;
+        Ok(findings)
+    }
+
+    /// What is owned below the objects of the tree, by these objects, and the number of those that were left out.
+    fn branches_below<'o>(
+        &self,
+        index: &'o OwnedIndex,
+        nodes: &[PageNode],
+    ) -> (Vec<(ObjectId, Vec<inspect::owned_walk::OwnedBranch<'o>>)>, usize) {
+        // An object that stands in the tree twice is searched where it stands first.
+        let mut places = FxHashMap::default();
+        for (at, node) in nodes.iter().enumerate() {
+            places.entry(node.id).or_insert(at);
+        }
+        let find = |uid: &str| self.reflector.find_object(uid).filter(|id| places.contains_key(id));
+        let mut walk = OwnedWalk::new(index, MAX_FOUND_OBJECTS, &|_| true);
+        for meta in index.owned_metas().filter(|meta| find(&meta.uid).is_some()) {
+            walk.exclude_uid(&meta.uid);
+        }
+        let mut owners: Vec<_> =
+            index.owner_uids().filter_map(|uid| find(uid).map(|id| (places[&id], id, uid))).collect();
+        owners.sort_unstable_by_key(|(at, ..)| *at);
+        let branches =
+            owners.into_iter().map(|(at, id, uid)| (id, walk.find_below(uid, &nodes[at].namespace)));
+        let branches = branches.filter(|(_, branches)| !branches.is_empty()).collect();
+        (branches, walk.left_out)
+    }
+
+    async fn searched_kinds(&self, namespace: Option<&str>) -> Result<Vec<ApiKind>, PageRefusal> {
+        let mut kinds = if let Some(kinds) = self.kinds.get(&(), self.clock.now()) {
+            (*kinds).clone()
+        } else {
+            let listed = timeout(READ_LIMITS.page_timeout, listable_kinds(&self.client)).await;
+            let kinds =
+                listed.map_err(|_| PageRefusal::Unreachable)?.map_err(|_| PageRefusal::Unreachable)?;
+            self.kinds.put((), Arc::new(kinds.clone()), 1, self.clock.now());
+            kinds
+        };
+        retain_searched_kinds(&mut kinds, namespace);
+        Ok(kinds)
+    }
+
+    /// What the objects of a kind own, or are owned by, from a list that was read a short time ago, for whomever.
+    async fn list_kind(
+        &self,
+        reader: &OwnedReader,
+        api: &ApiKind,
+        namespace: Option<&str>,
+    ) -> Result<OwnedList, String> {
+        let key = (api.group.clone(), api.version.clone(), api.plural.clone(), namespace.map(str::to_owned));
+        if let Some(list) = self.lists.get(&key, self.clock.now()) {
+            return Ok(list);
+        }
+        if !self.lists_budget.take(self.clock.now()) {
+            return Err("too many lists were asked for; try again in a few seconds".to_owned());
+        }
+        let list = reader.list_owned(api, namespace, &KnownObjects::default()).await?;
+        self.lists.put(key, list.clone(), 1 + list.entries.len(), self.clock.now());
+        Ok(list)
+    }
+}
+
+/// The verdict of the built-in rules.
+fn judge_object(api: &ApiKind, child: &ChildObject, now: Time) -> BelowVerdict {
+    let (kind, facts) = (RuleKind::from_group_kind(&api.group, &api.kind), &child.facts);
+    let verdict = assess(kind, facts, &StuckLimits::default()).verdict_at(now).clone();
+    let since = readiness::unready_since(kind, facts, &verdict);
+    BelowVerdict { verdict, since, is_idle: is_idle_replica_set(api, facts) }
+}

@@ -1,0 +1,209 @@
+//! What was found below the objects of a tree, as a flat list of nodes by the object that owns them.
+
+use std::collections::BTreeMap;
+
+use aggregator::ObjectId;
+use inspect::owned_index::{OwnedIndex, OwnedMeta};
+use inspect::owned_reader::OwnedContents;
+use inspect::owned_walk::OwnedBranch;
+use readiness::{Level, UnreadySince, Verdict};
+use rollcall_core::NodeReason;
+use serde::Serialize;
+use watcher::ApiKind;
+
+/// Verdict of one object by the built-in rules.
+#[derive(Clone, Debug)]
+pub(super) struct BelowVerdict {
+    pub(super) verdict: Verdict,
+    /// Time since which it has not been ready, as far as its fields tell.
+    pub(super) since: Option<UnreadySince>,
+    /// It is a ReplicaSet of an earlier rollout.
+    pub(super) is_idle: bool,
+}
+
+/// One object that no policy counts here.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct BelowNode {
+    /// Depth below the object of the tree that owns it; at least 1.
+    pub(super) depth: usize,
+    /// Kind.
+    pub(super) kind: String,
+    /// Kind and group, as in `Order.acme.io`.
+    pub(super) label: String,
+    /// Namespace; empty for cluster-scoped objects.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub(super) namespace: String,
+    /// Name.
+    pub(super) name: String,
+    /// Verdict.
+    pub(super) verdict: &'static str,
+    /// Reason.
+    pub(super) reason: NodeReason,
+    /// Human-readable reason.
+    pub(super) detail: String,
+    /// Time since which the object has not been ready, in milliseconds since the Unix epoch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) since: Option<i64>,
+    /// Origin of `since`: a field of the object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) since_from: Option<String>,
+    /// Index into [`BelowFindings::kinds`], for the access check.
+    #[serde(skip)]
+    pub(super) kind_index: usize,
+    /// Uid: the object may be a parent itself.
+    #[serde(skip)]
+    pub(super) object_uid: Box<str>,
+}
+
+/// What one object of the tree owns.
+#[derive(Clone, Debug)]
+pub(super) struct BelowGroup {
+    /// The object of the tree.
+    pub(super) owner: ObjectId,
+    /// Each object after the one that owns it, the worst first.
+    pub(super) nodes: Vec<BelowNode>,
+}
+
+/// Kinds that could not be read, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct UnreadKinds {
+    pub(super) kinds: Vec<String>,
+    pub(super) why: String,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(super) struct BelowFindings {
+    pub(super) groups: Vec<BelowGroup>,
+    /// Kinds of the nodes.
+    pub(super) kinds: Vec<ApiKind>,
+    /// What could not be read.
+    pub(super) not_read: Vec<UnreadKinds>,
+    /// Number of objects that were found and are not among them.
+    pub(super) left_out: usize,
+}
+
+impl BelowFindings {
+    /// Number of nodes.
+    pub(super) fn len(&self) -> usize {
+        self.groups.iter().map(|group| group.nodes.len()).sum()
+    }
+
+    /// Records the kinds for which there was no room.
+    pub(super) fn note_unsearched(&mut self, kinds: &[ApiKind], most: usize) {
+        if !kinds.is_empty() {
+            let kinds = kinds.iter().map(ToString::to_string).collect();
+            self.not_read.push(UnreadKinds { kinds, why: format!("more than {most} kinds are served") });
+        }
+    }
+
+    /// Records what could not be listed, and of what was found what could not be read.
+    pub(super) fn note_unread<T>(&mut self, index: &OwnedIndex, contents: &OwnedContents<T>) {
+        for (why, kinds) in &index.unread {
+            let mut kinds = kinds.clone();
+            // Custom kinds are what people ask for rights on, and the server's own are many.
+            kinds.sort_by_key(|kind| (!is_custom_label(kind), kind.clone()));
+            self.not_read.push(UnreadKinds { kinds, why: why.clone() });
+        }
+        let mut by_reason: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for ((kind, _), why) in &contents.unread {
+            let (label, named) = (index.kinds[*kind].to_string(), by_reason.entry(why).or_default());
+            if !named.contains(&label) {
+                named.push(label);
+            }
+        }
+        let unread = by_reason.into_iter();
+        self.not_read
+            .extend(unread.map(|(why, kinds)| UnreadKinds { kinds, why: format!("their contents: {why}") }));
+    }
+}
+
+/// Returns `true` for the label of a kind that Kubernetes itself does not bring along.
+fn is_custom_label(label: &str) -> bool {
+    label.split_once('.').is_some_and(|(_, group)| group.contains('.') && !group.ends_with("k8s.io"))
+}
+
+/// The nodes of what one object of the tree owns.
+pub(super) fn build_group(
+    owner: ObjectId,
+    branches: &[OwnedBranch<'_>],
+    index: &OwnedIndex,
+    contents: &OwnedContents<BelowVerdict>,
+) -> BelowGroup {
+    let mut nodes = Vec::new();
+    add_branches(branches, 1, index, contents, &mut nodes);
+    BelowGroup { owner, nodes }
+}
+
+fn add_branches(
+    branches: &[OwnedBranch<'_>],
+    depth: usize,
+    index: &OwnedIndex,
+    contents: &OwnedContents<BelowVerdict>,
+    nodes: &mut Vec<BelowNode>,
+) {
+    // A ReplicaSet of an earlier rollout says nothing of the current one.
+    let is_shown = |branch: &&OwnedBranch<'_>| {
+        let judged = contents.by_uid.get(&branch.meta.uid);
+        !branch.children.is_empty() || judged.is_none_or(|judged| !judged.is_idle)
+    };
+    let mut shown: Vec<_> = branches
+        .iter()
+        .filter(is_shown)
+        .map(|branch| (build_node(branch.meta, depth, index, contents), branch))
+        .collect();
+    shown.sort_by(|(a, _), (b, _)| display_order(a).cmp(&display_order(b)));
+    for (node, branch) in shown {
+        nodes.push(node);
+        add_branches(&branch.children, depth + 1, index, contents, nodes);
+    }
+}
+
+fn build_node(
+    meta: &OwnedMeta,
+    depth: usize,
+    index: &OwnedIndex,
+    contents: &OwnedContents<BelowVerdict>,
+) -> BelowNode {
+    let api = &index.kinds[meta.kind];
+    let node = BelowNode {
+        depth,
+        kind: api.kind.clone(),
+        label: api.to_string(),
+        namespace: meta.namespace.to_string(),
+        name: meta.name.to_string(),
+        verdict: Level::Unknown.as_str(),
+        reason: NodeReason::default(),
+        detail: "it could not be read".to_owned(),
+        since: None,
+        since_from: None,
+        kind_index: meta.kind,
+        object_uid: meta.uid.clone(),
+    };
+    if let Some(judged) = contents.by_uid.get(&meta.uid) {
+        let level = judged.verdict.level;
+        let since = judged.since.as_ref().filter(|_| level != Level::Ready);
+        return BelowNode {
+            verdict: level.as_str(),
+            reason: NodeReason::Object(judged.verdict.reason.clone()),
+            detail: judged.verdict.reason.to_string(),
+            since: since.map(|since| since.at.0),
+            since_from: since.map(|since| since.from.to_string()),
+            ..node
+        };
+    }
+    if let Some(why) = contents.unread.get(&(meta.kind, meta.namespace.to_string())) {
+        return BelowNode { detail: format!("it could not be read: {why}"), ..node };
+    }
+    if api.group.is_empty() && api.kind == "Secret" {
+        let detail = "it exists; Secrets are not read".to_owned();
+        return BelowNode { verdict: Level::Ready.as_str(), detail, ..node };
+    }
+    node
+}
+
+fn display_order(node: &BelowNode) -> (usize, &str, &str, &str) {
+    let severity = Level::ALL.iter().position(|level| level.as_str() == node.verdict).unwrap_or(0);
+    (severity, &node.kind, &node.namespace, &node.name)
+}

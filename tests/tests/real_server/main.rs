@@ -51,6 +51,7 @@ mod observed;
 mod outage;
 mod pace;
 mod page;
+mod page_below;
 mod page_crowds;
 mod permissions;
 mod policies;

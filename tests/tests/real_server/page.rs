@@ -55,7 +55,7 @@ async fn what_would_like_to_be_more_than_text_is_text() -> Result<()> {
 }
 
 /// A service account of the tenant, with a role that grants these resources to be listed and got, and its token.
-async fn somebody(tenant: &TestTenant, name: &str, resources: &[&str]) -> Result<String> {
+pub(crate) async fn somebody(tenant: &TestTenant, name: &str, resources: &[&str]) -> Result<String> {
     tenant
         .create(json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": name } }))
         .await?;
@@ -66,7 +66,7 @@ async fn somebody(tenant: &TestTenant, name: &str, resources: &[&str]) -> Result
 }
 
 /// Grants a service account of the tenant to list and get these resources in a namespace.
-async fn bind(tenant: &TestTenant, name: &str, namespace: &str, resources: &[&str]) -> Result<()> {
+pub(crate) async fn bind(tenant: &TestTenant, name: &str, namespace: &str, resources: &[&str]) -> Result<()> {
     let rbac = "rbac.authorization.k8s.io";
     let metadata = json!({ "name": name, "namespace": namespace });
     let groups = [&*tenant.group, "apps", ""];
@@ -85,12 +85,12 @@ async fn bind(tenant: &TestTenant, name: &str, namespace: &str, resources: &[&st
 }
 
 /// One GET of the API.
-async fn ask(running: &RollcallProcess, path: &str, token: &str) -> Result<(u16, Value)> {
+pub(crate) async fn ask(running: &RollcallProcess, path: &str, token: &str) -> Result<(u16, Value)> {
     let answer = running.http_as(path, token).await?;
     Ok((answer.code, serde_json::from_str(&answer.body).unwrap_or_default()))
 }
 
-const PARENTS: &str = "/api/v1/parents";
+pub(crate) const PARENTS: &str = "/api/v1/parents";
 
 /// One parent that is ready, one that failed, and another's in a namespace of their own: the first and the last.
 async fn sites(tenant: &TestTenant, elsewhere: &str) -> Result<(Value, Value)> {

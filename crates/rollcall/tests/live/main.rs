@@ -10,6 +10,7 @@ mod goals;
 mod large;
 mod memory;
 mod narrow;
+mod page_below;
 mod picture;
 mod plan;
 mod rights;

@@ -1,0 +1,93 @@
+//! What no policy counts below a parent, on the page, as far as Rollcall and the viewer may read it.
+
+use acceptance::control_plane::free_ports;
+use acceptance::crd::CrdBuilder;
+use acceptance::expectation::says;
+use acceptance::objects::{owned_by, uid};
+use acceptance::policies::TenantPolicies as _;
+use acceptance::rollcall::TenantRollcall as _;
+use acceptance::tenant::TestTenant;
+use anyhow::Result;
+use serde_json::{Value, json};
+
+use super::page::{PARENTS, ask, bind, look, somebody};
+
+/// A Certificate that is ready by its policy, which counts ConfigMaps and needs none, with a CertificateRequest, its failed
+/// Order, and a Challenge of it.
+async fn certificate(tenant: &TestTenant) -> Result<Value> {
+    let certificate = tenant.create(tenant.custom("Certificate", "shop")).await?;
+    let request =
+        tenant.create(owned_by(&certificate, tenant.custom("CertificateRequest", "shop-1"))).await?;
+    let order = tenant.create(owned_by(&request, tenant.custom("Order", "shop-1-42"))).await?;
+    tenant.create(owned_by(&order, tenant.custom("Challenge", "shop-1-42-7"))).await?;
+    let waits = json!({ "conditions": [{ "type": "Ready", "status": "False", "reason": "Pending" }] });
+    tenant.change_status("CertificateRequest/shop-1", waits).await?;
+    let message = "the account is not registered";
+    let errored = json!({ "conditions": [{ "type": "Ready", "status": "False", "reason": "Failed", "message": message }] });
+    tenant.change_status("Order/shop-1-42", errored).await?;
+    tenant.until("Certificate/shop", says("Ready", "True")).await?;
+    Ok(certificate)
+}
+
+/// Depth, kind and verdict of each node.
+fn lines(found: &Value) -> Vec<String> {
+    let groups = found["below"].as_array().into_iter().flatten();
+    let nodes = groups.flat_map(|group| group["nodes"].as_array().into_iter().flatten());
+    let text = |node: &Value, field: &str| node[field].as_str().unwrap_or_default().to_owned();
+    let line = |node: &Value| {
+        let mark = if node["uncounted"] == true { "not counted" } else { "counted" };
+        format!("{} {} {} {mark}", node["depth"], text(node, "kind"), text(node, "verdict"))
+    };
+    nodes.map(line).collect()
+}
+
+/// Reason for which a kind was not read.
+fn unread_reason(found: &Value, kind: &str) -> Option<String> {
+    let mut unread = found["notRead"].as_array().into_iter().flatten();
+    let named = unread.find(|of| of["kinds"].as_array().is_some_and(|kinds| kinds.contains(&json!(kind))))?;
+    Some(named["why"].as_str().unwrap_or_default().to_owned())
+}
+
+#[tokio::test]
+async fn the_page_shows_a_chain_of_custom_kinds_to_those_who_may_list_them_and_names_what_it_may_not_read()
+-> Result<()> {
+    let tenant = TestTenant::start("orders-page").await?;
+    for kind in ["Certificate", "CertificateRequest", "Order", "Challenge"] {
+        tenant.crd(&CrdBuilder::new(kind)).await?;
+    }
+    let mut maps = tenant.child("ConfigMap");
+    maps["expect"] = json!({ "min": 0 });
+    tenant.policy("certificate", "Certificate", json!({ "children": [maps], "settle": "100ms" })).await?;
+    let port = free_ports(1)?[0];
+    let running = tenant.rollcall(&[&format!("--listen=0.0.0.0:{port}")]).await?;
+    // The service gets no right by itself: this role is somebody's who wants to see these kinds.
+    bind(&tenant, "rollcall", &tenant.name, &["certificaterequests", "orders"]).await?;
+    let certificate = certificate(&tenant).await?;
+    let all = ["certificates", "certificaterequests", "orders", "challenges", "configmaps"];
+    let insider = somebody(&tenant, "insider", &all).await?;
+    let half = somebody(&tenant, "half", &["certificates", "certificaterequests"]).await?;
+    let only = somebody(&tenant, "only", &["certificates"]).await?;
+    let stranger = somebody(&tenant, "stranger", &[]).await?;
+
+    let below = format!("{PARENTS}/{}/below", uid(&certificate));
+    assert_eq!(ask(&running, &below, "").await?.0, 401);
+    assert_eq!(ask(&running, &below, &stranger).await?.0, 404);
+    let (code, found) = ask(&running, &below, &insider).await?;
+    let chain = ["1 CertificateRequest Progressing not counted", "2 Order Failed not counted"];
+    assert_eq!((code, lines(&found)), (200, chain.map(str::to_owned).to_vec()), "{found}");
+    let challenge = format!("Challenge.{}", tenant.group);
+    assert_eq!(unread_reason(&found, &challenge).as_deref(), Some("Rollcall may not list them"), "{found}");
+    assert_eq!(unread_reason(&found, "Secret").as_deref(), Some("Rollcall may not list them"), "{found}");
+    assert_eq!(unread_reason(&found, &format!("Order.{}", tenant.group)), None, "{found}");
+    assert_eq!(found["hidden"], false, "{found}");
+    for (viewer, seen) in [(&half, 1), (&only, 0)] {
+        let (code, found) = ask(&running, &below, viewer).await?;
+        assert_eq!(
+            (code, lines(&found)),
+            (200, chain[..seen].iter().map(|line| (*line).to_owned()).collect())
+        );
+        assert!(found["hidden"] == true && !found.to_string().contains("shop-1-42"), "{found}");
+    }
+    look(&["below", &format!("http://127.0.0.1:{port}/"), &insider]).await?;
+    Ok(())
+}

@@ -29,10 +29,10 @@ impl<'o> OwnedBranch<'o> {
 }
 
 /// Finds each object once, however many own it.
-pub struct OwnedWalk<'o> {
+pub struct OwnedWalk<'o, 'd> {
     index: &'o OwnedIndex,
     /// Says below which kinds is searched.
-    descends: &'o dyn Fn(&ApiKind) -> bool,
+    descends: &'d dyn Fn(&ApiKind) -> bool,
     known: BTreeSet<&'o str>,
     /// Number of objects that may still be found.
     room: usize,
@@ -40,9 +40,13 @@ pub struct OwnedWalk<'o> {
     pub left_out: usize,
 }
 
-impl<'o> OwnedWalk<'o> {
+impl<'o, 'd> OwnedWalk<'o, 'd> {
     /// A walk that finds at most `room` objects.
-    pub fn new(index: &'o OwnedIndex, room: usize, descends: &'o dyn Fn(&ApiKind) -> bool) -> OwnedWalk<'o> {
+    pub fn new(
+        index: &'o OwnedIndex,
+        room: usize,
+        descends: &'d dyn Fn(&ApiKind) -> bool,
+    ) -> OwnedWalk<'o, 'd> {
         OwnedWalk { index, descends, known: BTreeSet::new(), room, left_out: 0 }
     }
 

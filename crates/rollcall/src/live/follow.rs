@@ -69,8 +69,9 @@ impl ClusterFollower {
         ClusterFollower { events, kinds }
     }
 
-    /// Waits until every kind was listed once and something changed, or until the re-evaluation interval has passed.
-    pub(super) async fn wait_for_change(&mut self, cluster: &mut PolicyCluster) {
+    /// Waits until every kind was listed once and something changed, or until the re-evaluation interval has passed. Returns
+    /// true if something changed.
+    pub(super) async fn wait_for_change(&mut self, cluster: &mut PolicyCluster) -> bool {
         let tick = Instant::now() + REEVALUATION_INTERVAL;
         let mut moved = false;
         loop {
@@ -83,8 +84,11 @@ impl ClusterFollower {
             let next = if through { timeout_at(tick, next).await } else { Ok(next.await) };
             match next {
                 Ok(Some((at, event))) => moved |= self.on_event(cluster, at, event),
-                Ok(None) => return tokio::time::sleep_until(tick).await,
-                Err(_) => return,
+                Ok(None) => {
+                    tokio::time::sleep_until(tick).await;
+                    return false;
+                }
+                Err(_) => return false,
             }
         }
         let cap = Instant::now() + COALESCE_LIMIT;
@@ -93,6 +97,7 @@ impl ClusterFollower {
         {
             self.on_event(cluster, at, event);
         }
+        true
     }
 
     /// Returns all known objects.

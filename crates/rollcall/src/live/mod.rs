@@ -1,6 +1,7 @@
 //! Commands on a live cluster: objects are read with the user's own rights and aggregated in this process; the service
 //! need not run.
 
+mod below_watch;
 mod connect;
 mod doctor;
 mod explain;
@@ -16,7 +17,10 @@ mod suggest;
 mod survey;
 mod target;
 mod tree;
+mod tree_selection;
+mod tree_watch;
 mod uncounted;
+mod uncounted_search;
 mod wait;
 
 pub(crate) use connect::connect_cluster;

@@ -3,7 +3,7 @@
 use sandbox::{FaultAction, InjectedFault, RequestVerb};
 use serde_json::{Value, json};
 
-use super::cluster::{LiveCluster, crd, custom, done, owned};
+use super::cluster::{LiveCluster, crd, custom, done, owned, pod};
 
 /// A cluster in which Certificates own CertificateRequests, and these Orders, as cert-manager has them.
 async fn certificates(name: &str) -> LiveCluster {
@@ -288,4 +288,39 @@ async fn waiting_names_what_no_policy_counts_and_is_not_ready() {
     assert_eq!(code, Some(124), "{out}{err}");
     let said = "; not counted: Order shop-1-42 failed: ";
     assert!(out.contains(said) || err.contains(said), "{out}{err}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn below_workloads_the_current_pods_are_shown_without_the_sets_of_earlier_rollouts() {
+    let cluster = certificates("uncounted-workloads").await;
+    let certificate = cluster.create(&saying("Certificate", "shop", "Ready"));
+    rolled_out(&cluster, &certificate);
+    let parent = ["tree", "certificate/shop"];
+    for (args, depth) in [(parent, 1), (["tree", "deployment/web"], 0)] {
+        let (_, out, err) = without_policy(&cluster, &args).await;
+        let indent = "   ".repeat(depth);
+        for (below, object) in ["ReplicaSet default/web-new", "Pod default/web-new-1"].iter().enumerate() {
+            let line = format!("{indent}{}└─ {object} (not counted)", "   ".repeat(below));
+            assert!(out.lines().any(|shown| shown.starts_with(&line)), "{line}: {out}{err}");
+        }
+        assert!(out.contains("CrashLoopBackOff") && !out.contains("web-old"), "{out}");
+    }
+    // What explains itself by its pods is not searched below.
+    let (_, out, _) = without_policy(&cluster, &["explain", "certificate/shop"]).await;
+    assert!(!out.contains("ReplicaSet default/web-new"), "{out}");
+}
+
+/// A Deployment with the ReplicaSet of an earlier rollout, and the current one, whose Pod crash-loops.
+fn rolled_out(cluster: &LiveCluster, owner: &Value) {
+    let deployment = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "web" },
+        "spec": { "replicas": 1 }, "status": { "observedGeneration": 1 } });
+    let deployment = cluster.below(owner, deployment);
+    for (name, replicas) in [("web-old", 0), ("web-new", 1)] {
+        let set = json!({ "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": { "name": name },
+            "spec": { "replicas": replicas }, "status": { "observedGeneration": 1, "replicas": replicas } });
+        let set = cluster.below(&deployment, set);
+        if replicas > 0 {
+            cluster.below(&set, pod("web-new-1", Some(("CrashLoopBackOff", "back-off"))));
+        }
+    }
 }

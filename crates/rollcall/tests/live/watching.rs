@@ -2,11 +2,13 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
+use std::time::Duration;
 
 use sandbox::{FaultAction, InjectedFault};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
-use super::cluster::{LiveCluster, custom, pod};
+use super::cluster::{LiveCluster, crd, custom, pod};
 use super::terminal::LiveTerminal;
 
 /// Returns a Shop with a database one of whose pods crash-loops.
@@ -220,4 +222,64 @@ async fn many_are_waited_for_at_once_and_one_that_has_failed_for_good_ends_it() 
     let (code, out, err) = cluster.run(&args).await;
     assert_eq!(code, Some(1), "{out}{err}");
     assert!(out.contains("Shop toys failed") && out.ends_with(": failed\n"), "{out}{err}");
+}
+
+/// A Certificate whose CertificateRequest no policy counts, and says this of itself.
+async fn certificate(name: &str) -> (LiveCluster, Value) {
+    let cluster = LiveCluster::start(name).await;
+    for kind in ["Certificate", "CertificateRequest"] {
+        cluster.create(&crd(kind));
+    }
+    let certificate = cluster.create(&custom("Certificate", "shop"));
+    let mut request = custom("CertificateRequest", "shop-1");
+    request["status"]["conditions"] = json!([{ "type": "Ready", "status": "False", "reason": "Pending" }]);
+    cluster.below(&certificate, request);
+    (cluster, certificate)
+}
+
+fn watch_certificate(cluster: &LiveCluster) -> LiveTerminal {
+    let mut command = cluster.bare();
+    command.args(["tree", "certificate/shop", "--watch"]);
+    LiveTerminal::start(&command, 120, &[])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watched_tree_shows_what_no_policy_counts_and_what_becomes_of_it() {
+    let (cluster, certificate) = certificate("watched-below").await;
+    let refused = InjectedFault::new(FaultAction::Forbid).on_kind("", "secrets");
+    cluster.server.faults().add(refused);
+    let mut terminal = watch_certificate(&cluster);
+    let uncounted = |rows: &[String], name: &str, verdict: &str| has(rows, &[name, "(not counted)", verdict]);
+    let rows = terminal.until("what is below", |rows| uncounted(rows, "shop-1", "Progressing")).await;
+    assert!(has(&rows, &["not read: what is owned of Secret: you may not list them"]), "{rows:#?}");
+    // Nothing of what is followed changes.
+    let ready = json!({ "status": { "conditions": [{ "type": "Ready", "status": "True" }] } });
+    let now = cluster.server.now();
+    let of = ("example.com/v1", "CertificateRequest");
+    cluster.server.lock_store().patch_status(now, of.0, of.1, "default", "shop-1", &ready).unwrap();
+    cluster.below(&certificate, custom("CertificateRequest", "shop-2"));
+    let both = |rows: &[String]| uncounted(rows, "shop-1", "Ready") && uncounted(rows, "shop-2", "");
+    terminal.until("what has become of it", both).await;
+    terminal.types("\u{3}");
+    terminal.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_that_hangs_delays_neither_the_watched_tree_nor_its_end() {
+    let (cluster, _) = certificate("watched-hang").await;
+    let hangs = InjectedFault::new(FaultAction::Stall).on_kind("example.com", "certificaterequests");
+    cluster.server.faults().add(hangs);
+    let began = Instant::now();
+    let mut terminal = watch_certificate(&cluster);
+    terminal.until("the tree", |rows| has(rows, &["Certificate default/shop"])).await;
+    let ready =
+        json!({ "status": { "conditions": [{ "type": "Ready", "status": "False", "reason": "Broken" }] } });
+    let now = cluster.server.now();
+    let of = ("example.com/v1", "Certificate");
+    cluster.server.lock_store().patch_status(now, of.0, of.1, "default", "shop", &ready).unwrap();
+    terminal.until("the change", |rows| has(rows, &["Certificate default/shop", "Broken"])).await;
+    terminal.types("\u{3}");
+    terminal.end().await;
+    // A list gives up after 10 s.
+    assert!(began.elapsed() < Duration::from_secs(9), "{:?}", began.elapsed());
 }

@@ -16,7 +16,8 @@ use super::super::pick::{missing_targets, pick_targets};
 use super::super::policy_cluster::PolicyCluster;
 use super::super::scope_args::ScopeArgs;
 use super::super::target::ObjectTarget;
-use super::super::uncounted::{PolicyAnswers, add_uncounted, worst_uncounted};
+use super::super::uncounted::{PolicyAnswers, worst_uncounted};
+use super::super::uncounted_search::{SearchDepth, add_uncounted};
 use super::status_line::{StatusLine, UNANSWERED_TEXT, end_unanswered};
 use crate::eval::current_time;
 
@@ -47,7 +48,9 @@ impl UncountedCauses {
         deadline: Instant,
     ) {
         self.due = Instant::now() + LOOK_BELOW_INTERVAL;
-        if timeout_at(deadline, add_uncounted(cluster, &mut trees, answers, current_time())).await.is_ok() {
+        let depth = SearchDepth::AboveWorkloads;
+        let added = add_uncounted(cluster, &mut trees, answers, depth, current_time());
+        if timeout_at(deadline, added).await.is_ok() {
             let worst = trees.iter().filter(|tree| !is_node_ready(tree)).find_map(worst_uncounted);
             self.text = worst.map(|node| format!("; not counted: {}", node_text(node))).unwrap_or_default();
         }

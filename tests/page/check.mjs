@@ -434,6 +434,10 @@ const scenarios = {
         conditions: [{ type: nasty, status: nasty, reason: nasty, message: nasty, lastTransitionTime: nasty }],
         holders: [{ finalizer: nasty, since: nasty, likely: nasty, waitsFor: nasty, manager: nasty, release: nasty, warning: nasty }],
       }));
+      await page.route(/\/below\?/, json({
+        below: [{ label: nasty, namespace: nasty, name: nasty, nodes: [{ ...node, depth: 1, name: `${nasty}3`, uncounted: true }] }],
+        notRead: [{ kinds: [nasty, nasty], why: nasty }], hidden: true, leftOut: 1,
+      }));
       await page.route(/\/around\?/, json({
         owns: [{ object: nasty, says: nasty }], notRead: [`${nasty}: ${nasty}`],
         events: [{ at: nasty, type: "Warning", reason: nasty, about: nasty, from: nasty, message: nasty, count: 3 }],
@@ -446,6 +450,8 @@ const scenarios = {
     for (const part of ["Why", "Held by", "In detail", "Events", "Not read", "Conditions"]) {
       await page.locator("#object section", { hasText: part }).first().waitFor();
     }
+    await page.locator("[role=treeitem]", { hasText: "(not counted)" }).waitFor();
+    await page.locator("#unread summary", { hasText: "2 kinds" }).click();
     const found = await page.evaluate(() => ({
       markup: document.querySelectorAll("main img, main script, main b:not(button b), [onerror]").length,
       text: document.querySelector("main").textContent,

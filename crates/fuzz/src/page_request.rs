@@ -23,6 +23,7 @@ pub(crate) const PAGE_REQUEST_WORDS: &[&str] = &[
     "/api/v1/parents/uid-1",
     "/api/v1/parents/uid-1/branch?label=Database.example.com&namespace=hidden-shop&name=hidden-carts",
     "/api/v1/parents/uid-1/around",
+    "/api/v1/parents/uid-1/below",
     "/api/v1/stream",
     "?policy=databases",
     "&namespace=hidden-shop",

@@ -152,12 +152,14 @@ impl TreeDrawing {
     /// What could not be read below: for the end of the screen, which is cleared each time, or told once beside the trees.
     fn unread_text(&self, unread: &UnreadBelow) -> String {
         if !self.live {
-            unread.news.iter().for_each(|line| print_error_line(line));
+            for line in &unread.news {
+                print_error_line(line);
+            }
             return String::new();
         }
         let width = TerminalCapabilities::stdout_width().unwrap_or(usize::MAX);
         let lines = unread.all.iter().take(MAX_UNREAD_LINES);
-        lines.map(|line| crate::text::truncate_text(line, width).to_string() + "\n").collect()
+        lines.map(|line| crate::text::truncate_text(line, width) + "\n").collect()
     }
 }
 

@@ -88,7 +88,9 @@ impl UncountedFindings {
     /// the objects that are parents themselves.
     pub(super) fn add_to(&self, trees: &mut [TreeNode], answers: &PolicyAnswers) {
         let mut known = BTreeSet::new();
-        trees.iter().for_each(|tree| collect_keys(tree, &mut known));
+        for tree in trees.iter() {
+            collect_keys(tree, &mut known);
+        }
         let mut done = BTreeSet::new();
         for tree in trees {
             self.add_below(tree, answers, &known, &mut done);
@@ -121,13 +123,17 @@ impl UncountedFindings {
 
 fn collect_keys(node: &TreeNode, keys: &mut BTreeSet<u64>) {
     keys.insert(hash_key(node_key(node)));
-    node.children.iter().for_each(|child| collect_keys(child, keys));
+    for child in &node.children {
+        collect_keys(child, keys);
+    }
 }
 
 /// Removes what stands in the trees itself.
 fn remove_known(nodes: &mut Vec<TreeNode>, known: &BTreeSet<u64>) {
     nodes.retain(|node| !known.contains(&hash_key(node_key(node))));
-    nodes.iter_mut().for_each(|node| remove_known(&mut node.children, known));
+    for node in nodes {
+        remove_known(&mut node.children, known);
+    }
 }
 
 fn worst_first(node: &TreeNode) -> (Option<Level>, super::pick::TreeNodeKey<'_>) {
@@ -136,7 +142,9 @@ fn worst_first(node: &TreeNode) -> (Option<Level>, super::pick::TreeNodeKey<'_>)
 
 fn sort_worst_first(node: &mut TreeNode) {
     node.children.sort_by(|a, b| worst_first(a).cmp(&worst_first(b)));
-    node.children.iter_mut().for_each(sort_worst_first);
+    for child in &mut node.children {
+        sort_worst_first(child);
+    }
 }
 
 /// The worst of the objects in this tree that no policy counts, are not ready, and own nothing that explains it.

@@ -133,6 +133,8 @@ pub struct OwnedIndex {
     uids: BTreeMap<u64, Box<str>>,
     /// Kinds that could not be listed, by the reason.
     pub unread: BTreeMap<String, Vec<String>>,
+    /// Indexes of kinds that were not searched to their end, with the number of objects that were.
+    pub cut: BTreeMap<usize, usize>,
 }
 
 impl OwnedIndex {
@@ -149,11 +151,11 @@ impl OwnedIndex {
             self.by_owner.entry(owner).or_default().push(OwnedMeta { kind, namespace, name, uid });
         }
         if list.is_cut {
-            self.note_unread(kind, format!("only the first {} of them were searched", list.listed));
+            self.cut.insert(kind, list.listed);
         }
     }
 
-    /// Records why the kind with this index was not listed, or not to its end.
+    /// Records why the kind with this index was not listed.
     pub fn note_unread(&mut self, kind: usize, why: String) {
         self.unread.entry(why).or_default().push(self.kinds[kind].to_string());
     }

@@ -36,8 +36,8 @@ pub struct OwnedWalk<'o, 'd> {
     known: BTreeSet<&'o str>,
     /// Number of objects that may still be found.
     room: usize,
-    /// Number of objects for which there was no room; what these own is not counted.
-    pub left_out: usize,
+    /// Objects for which there was no room; without what these own.
+    pub left_out: Vec<&'o OwnedMeta>,
 }
 
 impl<'o, 'd> OwnedWalk<'o, 'd> {
@@ -47,7 +47,7 @@ impl<'o, 'd> OwnedWalk<'o, 'd> {
         room: usize,
         descends: &'d dyn Fn(&ApiKind) -> bool,
     ) -> OwnedWalk<'o, 'd> {
-        OwnedWalk { index, descends, known: BTreeSet::new(), room, left_out: 0 }
+        OwnedWalk { index, descends, known: BTreeSet::new(), room, left_out: Vec::new() }
     }
 
     /// Excludes an object, as known already.
@@ -71,7 +71,7 @@ impl<'o, 'd> OwnedWalk<'o, 'd> {
                 continue;
             }
             if self.room == 0 {
-                self.left_out += 1;
+                self.left_out.push(meta);
                 continue;
             }
             self.room -= 1;
@@ -142,7 +142,7 @@ mod tests {
         let index = index(&[("r", "a"), ("r", "b"), ("a", "c"), ("c", "d"), ("b", "e")]);
         let mut walk = OwnedWalk::new(&index, 3, &|_| true);
         assert_eq!(drawn(&walk.find_below("r", "a")), "a(c) b");
-        assert_eq!(walk.left_out, 2);
+        assert_eq!(walk.left_out.len(), 2);
         let mut shallow = OwnedWalk::new(&index, 9, &|_| false);
         assert_eq!(drawn(&shallow.find_below("r", "a")), "a b");
     }

@@ -3,7 +3,7 @@
 use acceptance::control_plane::free_ports;
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::says;
-use acceptance::objects::{owned_by, uid};
+use acceptance::objects::{config_map, owned_by, uid};
 use acceptance::policies::TenantPolicies as _;
 use acceptance::rollcall::TenantRollcall as _;
 use acceptance::tenant::TestTenant;
@@ -12,10 +12,11 @@ use serde_json::{Value, json};
 
 use super::page::{PARENTS, ask, bind, look, somebody};
 
-/// A Certificate that is ready by its policy, which counts ConfigMaps and needs none, with a CertificateRequest, its failed
-/// Order, and a Challenge of it.
+/// A Certificate that is ready by its policy, which counts its ConfigMap, with a CertificateRequest, its failed Order, and a
+/// Challenge of it.
 async fn certificate(tenant: &TestTenant) -> Result<Value> {
     let certificate = tenant.create(tenant.custom("Certificate", "shop")).await?;
+    tenant.create(owned_by(&certificate, config_map("bundle"))).await?;
     let request =
         tenant.create(owned_by(&certificate, tenant.custom("CertificateRequest", "shop-1"))).await?;
     let order = tenant.create(owned_by(&request, tenant.custom("Order", "shop-1-42"))).await?;
@@ -55,9 +56,8 @@ async fn the_page_shows_a_chain_of_custom_kinds_to_those_who_may_list_them_and_n
     for kind in ["Certificate", "CertificateRequest", "Order", "Challenge"] {
         tenant.crd(&CrdBuilder::new(kind)).await?;
     }
-    let mut maps = tenant.child("ConfigMap");
-    maps["expect"] = json!({ "min": 0 });
-    tenant.policy("certificate", "Certificate", json!({ "children": [maps], "settle": "100ms" })).await?;
+    let counted = json!({ "children": [tenant.child("ConfigMap")], "settle": "100ms" });
+    tenant.policy("certificate", "Certificate", counted).await?;
     let port = free_ports(1)?[0];
     let running = tenant.rollcall(&[&format!("--listen=0.0.0.0:{port}")]).await?;
     // The service gets no right by itself: this role is somebody's who wants to see these kinds.

@@ -1,7 +1,6 @@
 //! Everything below the objects of a parent's tree that its policy does not count: `/api/v1/parents/{uid}/below`. It takes
 //! many requests to the API server, and is asked for beside the tree.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use aggregator::ObjectId;
@@ -65,11 +64,7 @@ async fn review_found(
     nodes: &[PageNode],
 ) -> Result<ReviewedPlaces<usize, Box<str>>, PageRefusal> {
     let owners = owners_seen(nodes);
-    let groups = found.groups.iter().filter(|group| owners.contains_key(&group.owner));
-    let places: BTreeSet<_> = groups
-        .flat_map(|group| &group.nodes)
-        .map(|node| (node.kind_index, Box::from(&*node.namespace)))
-        .collect();
+    let places = found.places(|owner| owners.contains_key(&owner));
     let right = |kind: &usize, namespace: &str| AccessRight {
         verb: "list",
         group: found.kinds[*kind].group.clone(),
@@ -100,7 +95,10 @@ fn findings_json(
             }));
         }
     }
-    json!({ "below": below, "notRead": found.not_read, "hidden": hidden, "leftOut": found.left_out })
+    let may_list = |(kind, namespace): &(usize, Box<str>)| allowed.contains(kind, namespace);
+    let left_out = found.left_out.iter().filter(|(place, _)| may_list(place));
+    let left_out: usize = left_out.map(|(_, number)| number).sum();
+    json!({ "below": below, "notRead": found.unread_for(may_list), "hidden": hidden, "leftOut": left_out })
 }
 
 /// A node; of one that is a parent itself, what its policy says, as everywhere else.

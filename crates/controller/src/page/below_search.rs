@@ -1,6 +1,7 @@
 //! The search for everything below the objects of a parent's tree: of every kind that the cluster serves, read with
 //! Rollcall's rights, judged by the built-in rules. Its costs are bounded whatever viewers ask for.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use aggregator::{ObjectId, PolicyId};
 use inspect::discover::listable_kinds;
 use inspect::owned_index::{KnownObjects, OwnedIndex, OwnedList, is_idle_replica_set, retain_searched_kinds};
 use inspect::owned_reader::{OwnedReadLimits, OwnedReader};
-use inspect::owned_walk::OwnedWalk;
+use inspect::owned_walk::{OwnedBranch, OwnedWalk};
 use inspect::self_rules::SelfRules;
 use readiness::{RuleKind, StuckLimits, Time, assess};
 use rustc_hash::FxHashMap;
@@ -77,6 +78,9 @@ pub(super) struct BelowSearch {
     lists: TtlCache<ListKey, OwnedList>,
     findings: TtlCache<BelowKey, Arc<BelowFindings>>,
 }
+
+/// What is owned by objects of the tree, and the number of objects that were left out, by kind and namespace.
+type FoundBranches<'o> = (Vec<(ObjectId, Vec<OwnedBranch<'o>>)>, BTreeMap<(usize, Box<str>), usize>);
 
 /// A parent below whose tree is searched.
 pub(super) struct SearchedParent<'a> {
@@ -172,18 +176,14 @@ impl BelowSearch {
             .map(|(owner, branches)| build_group(*owner, branches, &index, &contents))
             .collect();
         let mut findings = BelowFindings { groups, left_out, ..BelowFindings::default() };
-        findings.note_unread(&index, &contents);
+        findings.note_unread(&index, &contents, scope);
         findings.note_unsearched(&unsearched, MAX_SEARCHED_KINDS);
         findings.kinds = index.kinds;
         Ok(findings)
     }
 
-    /// What is owned below the objects of the tree, by these objects, and the number of those that were left out.
-    fn branches_below<'o>(
-        &self,
-        index: &'o OwnedIndex,
-        nodes: &[PageNode],
-    ) -> (Vec<(ObjectId, Vec<inspect::owned_walk::OwnedBranch<'o>>)>, usize) {
+    /// What is owned below the objects of the tree, by these objects.
+    fn branches_below<'o>(&self, index: &'o OwnedIndex, nodes: &[PageNode]) -> FoundBranches<'o> {
         // An object that stands in the tree twice is searched where it stands first.
         let mut places = FxHashMap::default();
         for (at, node) in nodes.iter().enumerate() {
@@ -200,7 +200,11 @@ impl BelowSearch {
         let branches =
             owners.into_iter().map(|(at, id, uid)| (id, walk.find_below(uid, &nodes[at].namespace)));
         let branches = branches.filter(|(_, branches)| !branches.is_empty()).collect();
-        (branches, walk.left_out)
+        let mut left_out = BTreeMap::new();
+        for meta in walk.left_out {
+            *left_out.entry((meta.kind, meta.namespace.clone())).or_default() += 1;
+        }
+        (branches, left_out)
     }
 
     async fn searched_kinds(&self, namespace: Option<&str>) -> Result<Vec<ApiKind>, PageRefusal> {

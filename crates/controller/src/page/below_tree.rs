@@ -1,6 +1,6 @@
 //! What was found below the objects of a tree, as a flat list of nodes by the object that owns them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use aggregator::ObjectId;
 use inspect::owned_index::{OwnedIndex, OwnedMeta};
@@ -72,16 +72,26 @@ pub(super) struct UnreadKinds {
     pub(super) why: String,
 }
 
+/// A kind of which something was found that could not be read. That tells of its objects, and is for those who may list them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct UnreadObjects {
+    /// Index of the kind, and the namespace.
+    pub(super) place: (usize, Box<str>),
+    pub(super) why: String,
+}
+
 /// What was found.
 #[derive(Debug, Default)]
 pub(super) struct BelowFindings {
     pub(super) groups: Vec<BelowGroup>,
     /// Kinds of the nodes.
     pub(super) kinds: Vec<ApiKind>,
-    /// What could not be read.
-    pub(super) not_read: Vec<UnreadKinds>,
-    /// Number of objects that were found and are not among them.
-    pub(super) left_out: usize,
+    /// Kinds that could not be listed.
+    pub(super) not_listed: Vec<UnreadKinds>,
+    /// Objects that were found and could not be read, or not searched to their end.
+    pub(super) not_read: Vec<UnreadObjects>,
+    /// Number of objects that were found and are not among the nodes, by kind and namespace.
+    pub(super) left_out: BTreeMap<(usize, Box<str>), usize>,
 }
 
 impl BelowFindings {
@@ -94,28 +104,53 @@ impl BelowFindings {
     pub(super) fn note_unsearched(&mut self, kinds: &[ApiKind], most: usize) {
         if !kinds.is_empty() {
             let kinds = kinds.iter().map(ToString::to_string).collect();
-            self.not_read.push(UnreadKinds { kinds, why: format!("more than {most} kinds are served") });
+            self.not_listed.push(UnreadKinds { kinds, why: format!("more than {most} kinds are served") });
         }
     }
 
-    /// Records what could not be listed, and of what was found what could not be read.
-    pub(super) fn note_unread<T>(&mut self, index: &OwnedIndex, contents: &OwnedContents<T>) {
+    /// Records what could not be listed in this namespace, and of what was found what could not be read.
+    pub(super) fn note_unread<T>(
+        &mut self,
+        index: &OwnedIndex,
+        contents: &OwnedContents<T>,
+        namespace: Option<&str>,
+    ) {
         for (why, kinds) in &index.unread {
             let mut kinds = kinds.clone();
             // Custom kinds are what people ask for rights on, and the server's own are many.
             kinds.sort_by_key(|kind| (!is_custom_label(kind), kind.clone()));
-            self.not_read.push(UnreadKinds { kinds, why: why.clone() });
+            self.not_listed.push(UnreadKinds { kinds, why: why.clone() });
         }
-        let mut by_reason: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-        for ((kind, _), why) in &contents.unread {
-            let (label, named) = (index.kinds[*kind].to_string(), by_reason.entry(why).or_default());
-            if !named.contains(&label) {
-                named.push(label);
-            }
+        for (kind, listed) in &index.cut {
+            let place = (*kind, namespace.unwrap_or_default().into());
+            let why = format!("only the first {listed} of them were searched");
+            self.not_read.push(UnreadObjects { place, why });
         }
-        let unread = by_reason.into_iter();
-        self.not_read
-            .extend(unread.map(|(why, kinds)| UnreadKinds { kinds, why: format!("their contents: {why}") }));
+        for ((kind, namespace), why) in &contents.unread {
+            let place = (*kind, namespace.as_str().into());
+            self.not_read.push(UnreadObjects { place, why: format!("their contents: {why}") });
+        }
+    }
+
+    /// Kinds and namespaces of the nodes of these owners, and of what else is told of objects.
+    pub(super) fn places(&self, is_seen: impl Fn(ObjectId) -> bool) -> BTreeSet<(usize, Box<str>)> {
+        let groups = self.groups.iter().filter(|group| is_seen(group.owner));
+        let nodes = groups.flat_map(|group| &group.nodes);
+        let of_nodes = nodes.map(|node| (node.kind_index, Box::from(&*node.namespace)));
+        let unread = self.not_read.iter().map(|unread| unread.place.clone());
+        of_nodes.chain(unread).chain(self.left_out.keys().cloned()).collect()
+    }
+
+    /// What could not be read, for a viewer who may list these places.
+    pub(super) fn unread_for(&self, may_list: impl Fn(&(usize, Box<str>)) -> bool) -> Vec<UnreadKinds> {
+        let mut by_reason: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+        for unread in self.not_read.iter().filter(|unread| may_list(&unread.place)) {
+            by_reason.entry(&unread.why).or_default().insert(self.kinds[unread.place.0].to_string());
+        }
+        let of_objects = by_reason
+            .into_iter()
+            .map(|(why, kinds)| UnreadKinds { kinds: kinds.into_iter().collect(), why: why.to_owned() });
+        self.not_listed.iter().cloned().chain(of_objects).collect()
     }
 }
 

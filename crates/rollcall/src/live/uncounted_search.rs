@@ -218,6 +218,7 @@ fn unread_node(api: &ApiKind, of: &OwnedMeta, why: Option<&String>) -> TreeNode 
 
 /// What could not be read, and why.
 fn unread_texts<T>(index: &OwnedIndex, contents: &OwnedContents<T>) -> Vec<(String, String)> {
+    debug_assert!(index.cut.is_empty(), "lists have no bound here");
     let of_contents = contents.unread.iter();
     let mut unread: Vec<_> = of_contents
         .map(|((kind, _), why)| (format!("the contents of {}", index.kinds[*kind]), why.clone()))

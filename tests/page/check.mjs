@@ -571,7 +571,7 @@ const scenarios = {
     check("the chain stands in its order", ["Certificate", "ConfigMap", "CertificateRequest", "Order"].every((kind, at) => lines[at]?.includes(kind)), lines);
     check("what no policy counts is marked, and only that", lines.slice(0, 2).every((line) => !line.includes("(not counted)"))
       && lines.slice(2).every((line) => line.includes("(not counted)")), lines);
-    check("it has a verdict and says why", lines[3]?.includes("Failed") && lines[3].includes("not registered"), lines);
+    check("it has a verdict and says why", lines[3]?.includes("Failed") && lines[3].includes("Ready=False"), lines);
     const levels = await page.locator("[role=treeitem]").evaluateAll((rows) => rows.map((row) => row.getAttribute("aria-level")));
     check("each stands below its owner", levels.join() === "1,2,2,3", levels);
     check("it decides nothing", (await page.locator("#head .big").innerText()).includes("Ready") && (await page.locator("#causes").isHidden()));

@@ -3,23 +3,25 @@ import { $, el, fill, place, plain, term } from "./words.js";
 
 /** Time after which what is below is searched again, while it is looked at. */
 const AGAIN = 30_000;
-/** That time is at least so many times that of the search. */
-const SHARE = 10;
+/** The same after a change of what is counted; the server's findings are as old. */
+const AFTER_CHANGE = 10_000;
+/** That time is at least so many times that of the search, and then at most this. */
+const SHARE = 10, LONGEST = 60_000;
 
 /** What was found below one parent. `ask` requests it, `changed` draws it. */
 export class Below {
   constructor(ask, changed) {
     Object.assign(this, { ask, changed, of: "", at: 0, took: 0, found: null, error: "", asked: null });
-    setInterval(() => { if (document.visibilityState === "visible") this.seek(this.of); }, AGAIN / 10);
+    setInterval(() => { if (document.visibilityState === "visible") this.seek(this.of, AGAIN); }, AGAIN / 10);
   }
 
   /** Searches below this parent, unless that was done a short time ago. A search for another one is given up. */
-  async seek(of) {
+  async seek(of, interval = AFTER_CHANGE) {
     if (of !== this.of) {
       this.asked?.abort();
-      Object.assign(this, { of, at: 0, found: null, error: "", asked: null });
+      Object.assign(this, { of, at: 0, took: 0, found: null, error: "", asked: null });
     }
-    const [began, rest] = [Date.now(), Math.max(AGAIN, SHARE * this.took)];
+    const [began, rest] = [Date.now(), Math.max(interval, Math.min(LONGEST, SHARE * this.took))];
     if (!of || this.asked || began - this.at < rest) return this.tell();
     const asked = this.asked = new AbortController();
     this.tell();

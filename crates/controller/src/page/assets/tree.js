@@ -120,11 +120,13 @@ export class Tree {
     else item.removeAttribute("aria-expanded");
     const fold = el("span", parent ? "fold" : "leaf", parent ? (item.bend ? "▸" : "▾") : "");
     fold.setAttribute("aria-hidden", "true");
-    const extra = [node.optional && " (optional)", node.uncounted && " (not counted)", node.more && ` (${node.more} more not shown)`].filter(Boolean).join("");
+    const extra = [node.optional && " (optional)", node.more && ` (${node.more} more not shown)`].filter(Boolean).join("");
     const why = node.verdict === "Ready" && node.detail === "ready" ? "" : node.policy ? `${node.reason} · ${node.detail}` : node.detail;
     const who = el("span", "who", fold, el("span", "kind", node.kind), name(node.name, "strong"), extra && el("span", "kind", extra));
     who.style.paddingInlineStart = `${Math.min(node.depth, 8) * 1.1}rem`;
-    item.replaceChildren(who, badge(node.verdict), el("span", "why", why), since(node.since, "", node.sinceFrom));
-    item.title = plain(`${node.kind} ${node.namespace ? `${node.namespace}/` : ""}${node.name}: ${why || node.reason}`);
+    // Beside the reason: a name that is cut off for it would say less.
+    const mark = node.uncounted && el("span", "kind", "(not counted) ");
+    item.replaceChildren(who, badge(node.verdict), el("span", "why", mark, why), since(node.since, "", node.sinceFrom));
+    item.title = plain(`${node.kind} ${node.namespace ? `${node.namespace}/` : ""}${node.name}: ${node.uncounted ? "(not counted) " : ""}${why || node.reason}`);
   }
 }

@@ -242,3 +242,52 @@ fn display_order(node: &BelowNode) -> (usize, &str, &str, &str) {
     let severity = Level::ALL.iter().position(|level| level.as_str() == node.verdict).unwrap_or(0);
     (severity, &node.kind, &node.namespace, &node.name)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(group: &str, kind: &str) -> ApiKind {
+        ApiKind {
+            group: group.to_owned(),
+            version: "v1".to_owned(),
+            kind: kind.to_owned(),
+            plural: format!("{}s", kind.to_lowercase()),
+            namespaced: true,
+            has_status: true,
+        }
+    }
+
+    #[test]
+    fn what_tells_of_objects_is_told_to_those_who_may_list_them_and_custom_kinds_come_first() {
+        let kinds = [
+            ("", "Pod"),
+            ("acme.io", "Order"),
+            ("apps", "Deployment"),
+            ("rbac.authorization.k8s.io", "Role"),
+        ];
+        let mut index = OwnedIndex::of_kinds(kinds.map(|(group, name)| kind(group, name)).to_vec());
+        for at in [0, 1, 3] {
+            index.note_unread(at, "Rollcall may not list them".to_owned());
+        }
+        index.cut.insert(2, 10_000);
+        let unread = [((1, "a".to_owned()), "gone".to_owned()), ((1, "b".to_owned()), "gone".to_owned())];
+        let contents = OwnedContents::<()> { by_uid: BTreeMap::new(), unread: unread.into() };
+        let mut findings = BelowFindings::default();
+        findings.note_unread(&index, &contents, Some("a"));
+        findings.kinds = index.kinds;
+        let told = |may: &dyn Fn(&(usize, Box<str>)) -> bool| {
+            let unread = findings.unread_for(may);
+            unread.iter().map(|of| format!("{}: {}", of.kinds.join(" "), of.why)).collect::<Vec<_>>()
+        };
+        let refused = "Order.acme.io Pod Role.rbac.authorization.k8s.io: Rollcall may not list them";
+        assert_eq!(told(&|_| false), [refused]);
+        assert_eq!(
+            told(&|(_, namespace)| **namespace == *"b"),
+            [refused, "Order.acme.io: their contents: gone"]
+        );
+        let cut = "Deployment.apps: only the first 10000 of them were searched";
+        assert_eq!(told(&|_| true), [refused, cut, "Order.acme.io: their contents: gone"]);
+        assert_eq!(findings.places(|_| true).len(), 3, "each is reviewed");
+    }
+}

@@ -269,9 +269,9 @@ async fn a_search_that_hangs_delays_neither_the_watched_tree_nor_its_end() {
     let (cluster, _) = certificate("watched-hang").await;
     let hangs = InjectedFault::new(FaultAction::Stall).on_kind("example.com", "certificaterequests");
     cluster.server.faults().add(hangs);
-    let began = Instant::now();
     let mut terminal = watch_certificate(&cluster);
     terminal.until("the tree", |rows| has(rows, &["Certificate default/shop"])).await;
+    let began = Instant::now();
     let ready =
         json!({ "status": { "conditions": [{ "type": "Ready", "status": "False", "reason": "Broken" }] } });
     let now = cluster.server.now();

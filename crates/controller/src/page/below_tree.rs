@@ -11,6 +11,9 @@ use rollcall_core::NodeReason;
 use serde::Serialize;
 use watcher::ApiKind;
 
+/// Index into [`BelowFindings::kinds`], and a namespace.
+pub(super) type FoundPlace = (usize, Box<str>);
+
 /// Verdict of one object by the built-in rules.
 #[derive(Clone, Debug)]
 pub(super) struct BelowVerdict {
@@ -75,8 +78,7 @@ pub(super) struct UnreadKinds {
 /// A kind of which something was found that could not be read. That tells of its objects, and is for those who may list them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct UnreadObjects {
-    /// Index of the kind, and the namespace.
-    pub(super) place: (usize, Box<str>),
+    pub(super) place: FoundPlace,
     pub(super) why: String,
 }
 
@@ -91,7 +93,7 @@ pub(super) struct BelowFindings {
     /// Objects that were found and could not be read, or not searched to their end.
     pub(super) not_read: Vec<UnreadObjects>,
     /// Number of objects that were found and are not among the nodes, by kind and namespace.
-    pub(super) left_out: BTreeMap<(usize, Box<str>), usize>,
+    pub(super) left_out: BTreeMap<FoundPlace, usize>,
 }
 
 impl BelowFindings {
@@ -133,7 +135,7 @@ impl BelowFindings {
     }
 
     /// Kinds and namespaces of the nodes of these owners, and of what else is told of objects.
-    pub(super) fn places(&self, is_seen: impl Fn(ObjectId) -> bool) -> BTreeSet<(usize, Box<str>)> {
+    pub(super) fn places(&self, is_seen: impl Fn(ObjectId) -> bool) -> BTreeSet<FoundPlace> {
         let groups = self.groups.iter().filter(|group| is_seen(group.owner));
         let nodes = groups.flat_map(|group| &group.nodes);
         let of_nodes = nodes.map(|node| (node.kind_index, Box::from(&*node.namespace)));
@@ -142,7 +144,7 @@ impl BelowFindings {
     }
 
     /// What could not be read, for a viewer who may list these places.
-    pub(super) fn unread_for(&self, may_list: impl Fn(&(usize, Box<str>)) -> bool) -> Vec<UnreadKinds> {
+    pub(super) fn unread_for(&self, may_list: impl Fn(&FoundPlace) -> bool) -> Vec<UnreadKinds> {
         let mut by_reason: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
         for unread in self.not_read.iter().filter(|unread| may_list(&unread.place)) {
             by_reason.entry(&unread.why).or_default().insert(self.kinds[unread.place.0].to_string());
@@ -272,11 +274,11 @@ mod tests {
         }
         index.cut.insert(2, 10_000);
         let unread = [((1, "a".to_owned()), "gone".to_owned()), ((1, "b".to_owned()), "gone".to_owned())];
-        let contents = OwnedContents::<()> { by_uid: BTreeMap::new(), unread: unread.into() };
+        let contents = OwnedContents::<u8> { by_uid: BTreeMap::new(), unread: unread.into() };
         let mut findings = BelowFindings::default();
         findings.note_unread(&index, &contents, Some("a"));
         findings.kinds = index.kinds;
-        let told = |may: &dyn Fn(&(usize, Box<str>)) -> bool| {
+        let told = |may: &dyn Fn(&FoundPlace) -> bool| {
             let unread = findings.unread_for(may);
             unread.iter().map(|of| format!("{}: {}", of.kinds.join(" "), of.why)).collect::<Vec<_>>()
         };

@@ -233,7 +233,7 @@ fn objects_that_others_published_are_rarely_falsely_ready() {
     print_disagreements(&older);
     assert!(score.cases > 900, "the library was read");
     // First answers, before any change: 75 % agreed, 5.8 % of those that are not healthy were falsely ready.
-    assert!(score.holds(83, 83, 15), "{score:?}");
+    assert!(score.holds(84, 83, 15), "{score:?}");
 
     let Some(root) = library("ROLLCALL_ARGO_LIBRARY_NEWER") else { return };
     let known: BTreeSet<_> = older.iter().map(|case| &case.path).collect();
@@ -248,7 +248,7 @@ fn objects_that_others_published_are_rarely_falsely_ready() {
     println!("newer, set aside: {score:?}");
     assert!(score.cases > 100, "the set-aside groups are there");
     // First answers: 80 %, 7.1 %. What is left of it is what the rule costs those whose kinds nobody here has met.
-    assert!(score.holds(80, 76, 63), "{score:?}");
+    assert!(score.holds(81, 76, 63), "{score:?}");
 }
 
 #[test]
@@ -261,5 +261,5 @@ fn objects_of_a_second_library_are_rarely_falsely_ready() {
     assert!(score.cases > 100, "the library was read");
     // First answers, of 116 objects of 20 kinds: 83 %, 3.9 %. Twelve of the 16 healthy ones that are not recognised still
     // run, or are not ready in their own words either.
-    assert!(score.holds(83, 58, 39), "{score:?}");
+    assert!(score.holds(84, 58, 26), "{score:?}");
 }

@@ -80,15 +80,34 @@ pub(super) fn message_retracts(message: &str) -> Option<WordSense> {
         return Some(WordSense::Bad);
     }
     let mut before = "";
-    for word in message.split(' ') {
+    let mut words = message.split(' ');
+    while let Some(word) = words.next() {
         match (before, word) {
             ("no" | "not" | "never" | "without" | "0", _) if word != "ready" => return None,
             ("failed" | "Failed" | "unable" | "Unable", "to") => return Some(WordSense::Bad),
+            ("waiting" | "Waiting", "for") if words.next().is_some_and(is_work_to_come) => return None,
             ("waiting" | "Waiting", "for" | "to" | "on") | ("not", "ready") => return Some(WordSense::Busy),
             _ => before = word,
         }
     }
     None
+}
+
+/// Returns `true` if what is waited for is work, which a healthy object does all the time: "waiting for connections".
+fn is_work_to_come(word: &str) -> bool {
+    matches!(
+        word.trim_end_matches('.'),
+        "changes"
+            | "commits"
+            | "connections"
+            | "events"
+            | "jobs"
+            | "messages"
+            | "new"
+            | "requests"
+            | "tasks"
+            | "work"
+    )
 }
 
 /// Returns `true` if a message begins by calling itself an error: "Error: checksum mismatch".

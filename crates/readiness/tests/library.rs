@@ -220,7 +220,7 @@ fn is_set_aside(case: &LibraryCase) -> bool {
 /// Prints what the rule says otherwise than the publisher, but for groups that are set aside.
 fn print_disagreements(cases: &[LibraryCase]) {
     for case in cases.iter().filter(|case| !is_set_aside(case) && case.said != case.meant) {
-        println!("{}, not {}: {} ({})", case.said, case.meant, case.path.display(), case.branch);
+        println!("said {}, meant {}: {} ({})", case.said, case.meant, case.path.display(), case.branch);
     }
 }
 

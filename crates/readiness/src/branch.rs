@@ -26,6 +26,8 @@ pub enum Branch<'a> {
     Text(&'static str, &'a str),
     /// Two numbers that should be equal, with their paths.
     Counts(&'a str, i64, &'a str, i64),
+    /// A number that should be 0, with the name of its field.
+    Number(&'a str, i64),
     /// A container of a pod.
     Container(&'a UnreadyContainer),
     /// No field says anything about readiness.
@@ -66,6 +68,7 @@ impl fmt::Display for Branch<'_> {
             Branch::StateField(StateField { path, value: word }) => write!(f, "status.{path} is {word:?}"),
             Branch::Text(path, text) => write!(f, "{path} is {text:?}"),
             Branch::Counts(have, n, want, m) => write!(f, "{have} is {n}, {want} is {m}"),
+            Branch::Number(name, n) => write!(f, "status.{name} is {n}"),
             Branch::Container(c) => write_container(f, c),
             Branch::Nothing => f.write_str("no condition or field reports readiness"),
         }

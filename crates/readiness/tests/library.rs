@@ -7,6 +7,10 @@
 //!
 //! Of the newer one whole API groups were set aside before anything was changed (`library/set_aside_groups.txt`): what the
 //! rule got wrong among those was never looked at.
+//!
+//! A second judge is Karmada: `ROLLCALL_KARMADA_LIBRARY` names its folder of `resourcecustomizations`, whose tests say of
+//! objects whether they are healthy. To Karmada a run that goes on is healthy, and to Rollcall it is not ready yet. Nothing
+//! was changed for what the rule got wrong there.
 
 #![allow(
     clippy::unwrap_used,
@@ -163,9 +167,61 @@ fn read_cases(root: &Path) -> Vec<LibraryCase> {
     cases
 }
 
+/// One document of a test of Karmada's.
+#[derive(Deserialize)]
+struct InterpreterTest {
+    #[serde(rename = "observedObj", default)]
+    object: Option<Value>,
+    #[serde(default)]
+    output: Option<InterpreterOutput>,
+}
+
+#[derive(Deserialize)]
+struct InterpreterOutput {
+    healthy: Option<bool>,
+}
+
+fn interpreter_test_files(root: &Path, found: &mut BTreeSet<PathBuf>) {
+    for entry in fs::read_dir(root).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            interpreter_test_files(&path, found);
+        } else if path.file_name().is_some_and(|name| name == "interprethealth-test.yaml") {
+            found.insert(path);
+        }
+    }
+}
+
+/// Reads what Karmada calls healthy or not; why something is not healthy it does not say.
+fn read_interpreter_cases(root: &Path) -> Vec<LibraryCase> {
+    let mut files = BTreeSet::new();
+    interpreter_test_files(root, &mut files);
+    let mut cases = Vec::new();
+    for file in files {
+        let text = fs::read_to_string(&file).unwrap();
+        let path = file.strip_prefix(root).unwrap();
+        for test in serde_norway::Deserializer::from_str(&text).map(InterpreterTest::deserialize) {
+            let Ok(InterpreterTest { object: Some(object), output: Some(output) }) = test else { continue };
+            let Some(healthy) = output.healthy else { continue };
+            let (said, branch) = verdict_of(&object);
+            let said = if said == "ready" { said } else { "not ready" };
+            let meant = if healthy { "ready" } else { "not ready" };
+            cases.push(LibraryCase { path: path.to_owned(), meant, said, branch });
+        }
+    }
+    cases
+}
+
 fn is_set_aside(case: &LibraryCase) -> bool {
     let group = case.path.iter().next().and_then(|group| group.to_str()).unwrap_or("");
     SET_ASIDE.lines().any(|line| line == group)
+}
+
+/// Prints what the rule says otherwise than the publisher, but for groups that are set aside.
+fn print_disagreements(cases: &[LibraryCase]) {
+    for case in cases.iter().filter(|case| !is_set_aside(case) && case.said != case.meant) {
+        println!("said {}, meant {}: {} ({})", case.said, case.meant, case.path.display(), case.branch);
+    }
 }
 
 #[test]
@@ -174,20 +230,17 @@ fn objects_that_others_published_are_rarely_falsely_ready() {
     let older = read_cases(&root);
     let score = LibraryScore::count(older.iter());
     println!("looked at: {score:?}");
+    print_disagreements(&older);
     assert!(score.cases > 900, "the library was read");
     // First answers, before any change: 75 % agreed, 5.8 % of those that are not healthy were falsely ready.
-    assert!(score.holds(83, 83, 15), "{score:?}");
+    assert!(score.holds(84, 83, 15), "{score:?}");
 
     let Some(root) = library("ROLLCALL_ARGO_LIBRARY_NEWER") else { return };
     let known: BTreeSet<_> = older.iter().map(|case| &case.path).collect();
     let newer: Vec<_> = read_cases(&root).into_iter().filter(|case| !known.contains(&case.path)).collect();
     let score = LibraryScore::count(newer.iter().filter(|case| !is_set_aside(case)));
     println!("newer, looked at: {score:?}");
-    for case in
-        newer.iter().filter(|case| !is_set_aside(case) && case.said == "ready" && case.meant != "ready")
-    {
-        println!("falsely ready: {} ({})", case.path.display(), case.branch);
-    }
+    print_disagreements(&newer);
     assert!(score.cases > 200, "the newer library was read");
     // First answers: 82 %, 7.3 %.
     assert!(score.holds(86, 67, 25), "{score:?}");
@@ -195,5 +248,18 @@ fn objects_that_others_published_are_rarely_falsely_ready() {
     println!("newer, set aside: {score:?}");
     assert!(score.cases > 100, "the set-aside groups are there");
     // First answers: 80 %, 7.1 %. What is left of it is what the rule costs those whose kinds nobody here has met.
-    assert!(score.holds(80, 76, 63), "{score:?}");
+    assert!(score.holds(81, 76, 63), "{score:?}");
+}
+
+#[test]
+fn objects_of_a_second_library_are_rarely_falsely_ready() {
+    let Some(root) = library("ROLLCALL_KARMADA_LIBRARY") else { return };
+    let cases = read_interpreter_cases(&root);
+    let score = LibraryScore::count(cases.iter());
+    println!("Karmada: {score:?}");
+    print_disagreements(&cases);
+    assert!(score.cases > 100, "the library was read");
+    // First answers, of 116 objects of 20 kinds: 83 %, 3.9 %. Twelve of the 16 healthy ones that are not recognised still
+    // run, or are not ready in their own words either.
+    assert!(score.holds(84, 58, 26), "{score:?}");
 }

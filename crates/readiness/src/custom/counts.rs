@@ -8,6 +8,33 @@ use crate::facts::{CountField, Facts, StateField};
 
 /// Returns the signal of ready and wanted counts, if the status has both.
 pub(super) fn counts_signal(facts: &Facts) -> Option<StatusSignal<'_>> {
+    let replicas = replicas_signal(facts);
+    if replicas.is_some_and(|signal| signal.sense != WordSense::Good) {
+        return replicas;
+    }
+    lacking_signal(facts).or(replicas)
+}
+
+/// Returns the signal of a number of parts that are not well: `unavailableReplicas: 2`.
+fn lacking_signal(facts: &Facts) -> Option<StatusSignal<'_>> {
+    let lacks = |count: &&CountField| {
+        count.value > 0
+            && with_words(&count.name, |name| {
+                matches!(
+                    name,
+                    ["unavailable" | "unhealthy" | "unready", ..]
+                        | ["not", "ready", ..]
+                        | ["number", "unavailable" | "unhealthy" | "unready"]
+                )
+            })
+    };
+    let count = facts.status.counts.iter().find(lacks)?;
+    let (sense, force, source) = (WordSense::Busy, SignalForce::Core, SignalSource::Lacking(count));
+    Some(StatusSignal { sense, force, basis: SignalBasis::Stated, source })
+}
+
+/// Returns the signal of the numbers that workloads of Kubernetes have too.
+fn replicas_signal(facts: &Facts) -> Option<StatusSignal<'_>> {
     let status = &facts.status;
     let signal = |field, have: i64, of, want: i64| {
         let (sense, force) = weigh_counts(have, want);
@@ -19,12 +46,20 @@ pub(super) fn counts_signal(facts: &Facts) -> Option<StatusSignal<'_>> {
         (Some(ready), Some(available)) if available < ready => ("status.availableReplicas", available),
         (Some(ready), _) => ("status.readyReplicas", ready),
         (None, Some(available)) => ("status.availableReplicas", available),
-        (None, None) => return named_counts_signal(facts),
+        (None, None) => {
+            let lag = facts.spec.replicas.zip(status.replicas).filter(|(want, have)| have < want);
+            let lag = lag.map(|(want, have)| signal("status.replicas", have, "spec.replicas", want));
+            return lag.or_else(|| named_counts_signal(facts));
+        }
     };
+    let size = || facts.spec.counts.iter().find(|count| is_size_name(&count.name));
     let (of, want) = match (facts.spec.replicas, status.desired, status.replicas) {
         (Some(wanted), ..) => ("spec.replicas", wanted),
         (None, Some(desired), _) => ("status.desiredNumberScheduled", desired),
-        (None, None, replicas) => ("status.replicas", replicas?),
+        (None, None, replicas) => match size() {
+            Some(size) => (&*size.name, size.value),
+            None => ("status.replicas", replicas?),
+        },
     };
     let behind = status.updated.filter(|updated| *updated < want);
     // Those of the old template are still there.
@@ -39,6 +74,11 @@ pub(super) fn counts_signal(facts: &Facts) -> Option<StatusSignal<'_>> {
             signal("status.updatedReplicas", updated, of, want)
         }),
     )
+}
+
+/// Returns `true` for the names under which a spec says how many replicas it wants.
+fn is_size_name(name: &str) -> bool {
+    matches!(name, "size" | "instances" | "members")
 }
 
 /// A number that lags is a fact and outweighs an opinion about the whole; one that does not is about the parts only.

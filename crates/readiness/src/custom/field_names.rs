@@ -9,8 +9,17 @@ pub fn is_state_field(field: &str) -> bool {
 }
 
 fn has_state_words(field: &[&str]) -> bool {
-    let family = matches!(
-        last_word(field),
+    (is_state_noun(last_word(field)) && has_current_words(field))
+        || is_error_field(field)
+        || names_trouble(field)
+        // The last word is the head: `currentVersion` is a version.
+        || matches!(sense_of_text(last_word(field)), Some(WordSense::Good | WordSense::Bad | WordSense::Paused))
+}
+
+/// Returns `true` for the nouns that name a state.
+pub(super) fn is_state_noun(word: &str) -> bool {
+    matches!(
+        word,
         "condition"
             | "conclusion"
             | "health"
@@ -23,11 +32,7 @@ fn has_state_words(field: &[&str]) -> bool {
             | "state"
             | "status"
             | "verdict"
-    );
-    (family && has_current_words(field))
-        || is_error_field(field)
-        // The last word is the head: `currentVersion` is a version.
-        || matches!(sense_of_text(last_word(field)), Some(WordSense::Good | WordSense::Bad | WordSense::Paused))
+    )
 }
 
 /// Returns `true` if a text in a field of this name, inside an object of that name, describes the object's state.
@@ -91,38 +96,26 @@ pub fn part_flag_says(path: &str, field: &str, value: bool) -> Option<bool> {
     }
 }
 
-/// Returns `true` if this word for a wanted state means that the object is to be at rest: `Halted`, `Suspended`, `Off`.
-pub fn says_at_rest(word: &str) -> bool {
-    word.eq_ignore_ascii_case("off") || sense_of_text(word) == Some(WordSense::Paused)
-}
-
-/// Returns `true` if an annotation of this name can pause the controller of an object: `example.com/paused`.
-pub fn is_pausing_annotation(key: &str) -> bool {
-    key.rsplit_once('/').is_some_and(|(_, name)| pausing_words(name).is_some())
-}
-
-/// Returns `true` if this value of such an annotation pauses.
-pub fn says_paused(key: &str, value: &str) -> bool {
-    let name = key.rsplit_once('/').map_or(key, |(_, name)| name);
-    pausing_words(name).is_some_and(|values| values.iter().any(|word| value.eq_ignore_ascii_case(word)))
-}
-
-/// The values of an annotation of this name that pause: `paused: "true"`, `hibernation: "on"`,
-/// `reconciliationLoop: disabled`.
-fn pausing_words(name: &str) -> Option<&'static [&'static str]> {
-    match name {
-        // Of Cluster API its presence is enough.
-        "paused" => Some(&["", "true", "on", "yes", "1"]),
-        "pause"
-        | "pause-reconciliation"
-        | "reconciliation-paused"
-        | "suspend"
-        | "suspended"
-        | "hibernation" => Some(&["true", "on", "yes", "enabled", "1"]),
-        // Not `reconcile: disabled`, which tells the applier of an object to leave it alone.
-        "reconciliation" | "reconciliationLoop" => Some(&["false", "off", "no", "disabled"]),
-        _ => None,
-    }
+/// Returns `true` if the elements of a list or a map of this name are there only where something is wrong: `failedMembers`,
+/// `errors`.
+pub fn is_trouble_list(field: &str) -> bool {
+    is_part_field(field)
+        && with_words(field, |words| {
+            first_word(words) != "last"
+                && words.iter().any(|word| {
+                    matches!(
+                        *word,
+                        "failed"
+                            | "failures"
+                            | "errors"
+                            | "missing"
+                            | "rejected"
+                            | "unavailable"
+                            | "unhealthy"
+                            | "unready"
+                    )
+                })
+        })
 }
 
 /// Returns `true` if the field is about the present state of this object, not about the past, the desired state or
@@ -133,6 +126,8 @@ pub fn is_current_field(field: &str) -> bool {
 
 fn has_current_words(field: &[&str]) -> bool {
     match first_word(field) {
+        // What was observed last is what is known now.
+        "last" if matches!(field.get(1), Some(&("observed" | "known" | "reported" | "seen"))) => true,
         "last" | "previous" => field.contains(&"operation"),
         "archived" | "desired" | "expected" | "history" | "initial" | "next" | "old" | "prior"
         | "requested" | "target" | "template" | "wanted" | "spec" => false,
@@ -165,6 +160,7 @@ fn is_countable(word: &str) -> bool {
             | "size"
             | "total"
             | "unavailable"
+            | "unhealthy"
             | "unready"
             | "updated"
             | "workers"
@@ -195,19 +191,28 @@ pub(super) fn is_error_field(field: &[&str]) -> bool {
     )
 }
 
+/// Returns `true` if the name is that of some error, or of a text about it: `reconcileError`, `syncFailureMessage`.
+pub(super) fn names_trouble(field: &[&str]) -> bool {
+    matches!(
+        field,
+        [.., "error" | "errors" | "exception" | "failure" | "failures"]
+            | [
+                ..,
+                "error" | "failure",
+                "message" | "msg" | "reason" | "messages" | "details" | "description"
+            ]
+    )
+}
+
+/// Returns `true` for the words for a first step, which is one whether a condition or a phase says it.
+pub(super) fn names_step(word: &str) -> bool {
+    matches!(word, "validated" | "started" | "admitted" | "launched")
+}
+
 /// Returns `true` if the condition is a first step of a process: `Scheduled`, `ControlPlaneInitialized`.
 fn is_first_step(condition: &[&str]) -> bool {
-    let step = matches!(
-        last_word(condition),
-        "initialized"
-            | "initialised"
-            | "validated"
-            | "scheduled"
-            | "started"
-            | "submitted"
-            | "admitted"
-            | "launched"
-    );
+    let last = last_word(condition);
+    let step = names_step(last) || matches!(last, "initialized" | "initialised" | "scheduled" | "submitted");
     step && !condition.iter().any(|word| matches!(*word, "not" | "no" | "non"))
 }
 
@@ -305,6 +310,12 @@ impl ConditionRole {
                 if sense_of_words(condition, words) == Some(WordSense::Good) =>
             {
                 Some(ConditionRole::Core)
+            }
+            // Of another version that one could have.
+            "new" | "newer" | "update" | "updates" | "upgrade" | "upgrades"
+                if last_word(words) == "available" =>
+            {
+                None
             }
             // Advice beside the verdict, as Strimzi gives it; as a state it is one.
             _ if matches!(last_word(words), "warning" | "warnings") => None,

@@ -1,4 +1,8 @@
 //! Lexicon of the words that objects use for their state.
+//!
+//! The words are those of conditions, phases and reasons that are documented: in the API conventions of Kubernetes, of pods
+//! and containers (`CrashLoopBackOff`), the Gateway API (`Programmed`), Cluster API, Crossplane, Ceph (`HEALTH_WARN`),
+//! Elasticsearch (`yellow`) and AWS (`CREATE_COMPLETE`, `in-use`), and of the kinds in `tests/cases/tables`.
 
 use std::sync::LazyLock;
 
@@ -30,7 +34,7 @@ const GOOD_WORDS: &str = "accepted active activated admitted adopted alive alloc
     fine finished found fulfilled functional functioning good granted green healthy idle imported initialised initialized installed insync issued joined \
     launched leased linked listening live loaded merged met mirrored mounted normal ok okay online operational optimal pass passed passing \
     peered permitted processed programmed promoted propagated protected provisioned published reachable ready reconciled registered \
-    replicated reserved resolved responding restored running satisfied saved secured serving settled signed stable started steady succeeded \
+    replicated reserved resolved responding restored running satisfied saved secured serving settled signed stable started steady succeeded succeeding \
     success successful successfully supported synced synchronised synchronized unlocked unsealed updated upgraded uploaded \
     uptodate valid validated verified working";
 
@@ -48,11 +52,11 @@ const BUSY_WORDS: &str = "acquiring activating adding allocating applying assign
 
 const BAD_WORDS: &str = "abort aborted alert backoff bad blocked broken cancelled canceled cannot cant conflict conflicted \
     conflicting conflicts corrupt corrupted crash crashed crashing crashloop crashloopbackoff critical dead deadlocked \
-    degraded denied disconnected err error errored errors evicted exceeded exception exceptions exhausted expired fail failed failing \
-    fails failure failures fallback fatal fault faulted faulty forbidden impaired inaccessible incompatible inconsistent infeasible \
+    degraded denied disconnected diverged err error errored errors evicted exceeded exception exceptions exhausted expired fail failed failing \
+    fails failure failures fallback fatal fault faulted faulty forbidden impaired inaccessible incompatible inconsistent infeasible inoperable \
     insufficient interrupted invalid irreconcilable killed lost malformed mismatch mismatched misconfigured missing notfound offline \
-    oomkilled orphan orphaned overloaded panic panicked pressure red refused rejected revoked rollback rolledback sick splitbrain stalled stuck tainted \
-    terminal timedout timeout unable unauthorized unavailable unhealthy unreachable unresolved unresponsive unsatisfiable unschedulable unstable unsupported \
+    oomkilled orphan orphaned overcommitted overloaded panic panicked preempted pressure red refused rejected revoked rollback rolledback sick splitbrain stalled stuck tainted \
+    terminal throttled timedout timeout unable unauthorized unavailable unhealthy unreachable unresolved unresponsive unsatisfiable unusable unschedulable unstable unsupported \
     violated violation violations warn warning wrong";
 
 const PAUSED_WORDS: &str = "asleep cordoned deactivated disabled dormant frozen halted hibernated hibernating idled inactive \
@@ -159,7 +163,15 @@ fn word_sense(word: &str) -> Option<WordSense> {
 fn compound_sense(before: [&str; 2], word: &str) -> Option<WordSense> {
     match (before[0], before[1], word) {
         (_, "in", "sync" | "service" | "use") | ("up", "to", "date") | (_, "at", "latest") => Some(Good),
-        (_, "in", "progress") | ("out", "of", "sync" | "date") => Some(Busy),
+        (_, "in", "progress")
+        | ("out", "of", "sync" | "date")
+        | (_, "under", "replicated" | "provisioned")
+        // The next step is still to come.
+        | (
+            "ready",
+            "to" | "for",
+            "apply" | "boot" | "deploy" | "install" | "launch" | "migrate" | "provision" | "start" | "upgrade",
+        ) => Some(Busy),
         (_, "back", "off")
         | (_, "split", "brain")
         | (_, "already", "claimed" | "exists" | "taken" | "used")
@@ -288,12 +300,6 @@ pub(super) fn message_sense(message: &str) -> Option<WordSense> {
         negating = false;
     }
     None
-}
-
-/// Returns `true` if a message begins by calling itself an error: "Error: checksum mismatch".
-pub(super) fn begins_with_error(message: &str) -> bool {
-    let (first, rest) = message.split_at_checked("error:".len()).unwrap_or(("", ""));
-    first.eq_ignore_ascii_case("error:") && !rest.trim().is_empty()
 }
 
 /// Returns `true` if the words only say that something good does not hold yet: `NotReady`, `ReplicasNotReady`.

@@ -2,36 +2,47 @@
 //! fields, by principles and never by kind.
 //!
 //! - Silence is never ready: neither a status that has not spoken of this generation, nor a part that has not spoken,
-//!   nor a whole of which only parts speak.
-//! - A condition means what its name says, unless its reason or message takes it back.
+//!   nor a whole of which only parts speak, or which speaks in a word that nobody understands ([`doubts`]).
+//! - A condition means what its name says, unless its reason or message takes it back ([`retraction`]).
+//! - `Ready` sums up. Any other word of praise says one thing, and a condition that is false beside it another.
 //! - A list of parts is worth its worst element, whatever the whole says of itself; an element that is well speaks for no
-//!   other.
-//! - A phase or a state is a word with a meaning, in a lexicon; digits hide no word.
-//! - Suspension has many spellings, and is neither ready nor failed.
+//!   other. A list that is there only where something is wrong is trouble as soon as it has an element, and so is a number
+//!   that should be 0.
+//! - A phase or a state is a word with a meaning, in a [`lexicon`]; digits hide no word. A first step is one whether a
+//!   condition or a phase says it, and what went well the last time says nothing of now.
+//! - Suspension has many spellings ([`suspension`]), and is neither ready nor failed.
 //! - In doubt it is not ready: a false ready costs more than a false not-ready.
+//!
+//! `tests/library.rs` asks whether that holds for objects that others published with what they mean.
 
 mod counts;
+mod doubts;
 mod field_names;
 mod lexicon;
 mod parts;
 mod phrase_counts;
+mod quote;
+mod retraction;
 mod signal;
 mod state_fields;
+mod suspension;
 mod tokens;
 
 pub use counts::part_share;
 pub use field_names::{
-    condition_priority, is_count_field, is_current_field, is_part_field, is_part_state_field,
-    is_pausing_annotation, is_state_field, is_state_field_within, part_flag_says, says_at_rest, says_paused,
+    condition_priority, is_count_field, is_current_field, is_part_field, is_part_state_field, is_state_field,
+    is_state_field_within, is_trouble_list, part_flag_says,
 };
+pub use suspension::{is_pausing_annotation, is_rest_switch, says_at_rest, says_paused};
 
 use field_names::ConditionRole;
 use lexicon::{WordSense, says_failed};
+use quote::quote_condition;
 use signal::{SignalBasis, SignalForce, SignalSource, StatusSignal};
 
 use crate::branch::Branch;
 use crate::counted_unit::CountedUnit;
-use crate::facts::{ConditionFacts, Facts, TruthValue};
+use crate::facts::{ConditionFacts, ConditionLocation, Facts, TruthValue};
 use crate::kind::RuleKind;
 use crate::readiness_ruling::ReadinessRuling;
 use crate::stale_generation::rule_on_stale_generation;
@@ -56,17 +67,16 @@ pub(crate) fn judge_custom(kind: RuleKind, f: &Facts) -> ReadinessRuling<'_> {
     parts::add_silent_parts(f, &mut signals);
     drop_inferred_signals(&mut signals);
     let best = signals.iter().filter(|s| s.sense == WordSense::Good).map(|s| s.force).max();
-    let worst = signals.iter().filter(|s| s.sense != WordSense::Good && outweighs_best(s, best));
+    // Of a run that is over, nothing runs any more.
+    let summed_up = kind == RuleKind::Run || signals.iter().any(parts::sums_up);
+    let worst = signals.iter().filter(|s| s.sense != WordSense::Good && outweighs_best(s, best, summed_up));
     if let Some(worst) =
         worst.max_by_key(|s| (sense_severity(s.sense), s.force, order_of_signal(s, &signals)))
     {
         return rule_on_trouble(worst, f);
     }
-    if let Some(silent) = parts::silent_whole(f, &signals) {
-        return ReadinessRuling::unknown(
-            Reason::SaysUnknown(quote_condition(silent)),
-            Branch::Condition(silent),
-        );
+    if let Some(doubtful) = doubts::rule_on_doubt(f, &signals, best) {
+        return doubtful;
     }
     match best {
         Some(force) if force != SignalForce::Step => rule_on_good_signals(force, &signals),
@@ -167,8 +177,10 @@ fn order_of_signal(signal: &StatusSignal<'_>, all: &[StatusSignal<'_>]) -> std::
 }
 
 /// Returns `true` if the signal outweighs the best state that the object reports of itself.
-fn outweighs_best(signal: &StatusSignal<'_>, best: Option<SignalForce>) -> bool {
+fn outweighs_best(signal: &StatusSignal<'_>, best: Option<SignalForce>, summed_up: bool) -> bool {
     match (best, signal.sense) {
+        // `Available` says one thing of the whole, and what is false beside it another.
+        (Some(SignalForce::Verdict), WordSense::Busy) if !summed_up => signal.force >= SignalForce::Part,
         (Some(SignalForce::Verdict), WordSense::Bad) => signal.force >= SignalForce::Part,
         (Some(SignalForce::Core), WordSense::Busy) => signal.force != SignalForce::Step,
         // Where only parts speak, the worst of them is what the object is worth.
@@ -194,6 +206,10 @@ fn rule_on_trouble<'a>(signal: &StatusSignal<'a>, f: &'a Facts) -> ReadinessRuli
             let count = |n: i64| u32::try_from(n.max(0)).unwrap_or(u32::MAX);
             let reason = Reason::Count(CountedUnit::Ready, count(have), count(want));
             return ReadinessRuling::progressing(reason, Branch::Counts(field, have, of, want));
+        }
+        SignalSource::Lacking(count) => {
+            let text = BoundedText::from_foreign(&format!("{} {}", count.name, count.value));
+            (text, Branch::Number(&count.name, count.value))
         }
         SignalSource::Condition(c) => (quote_condition(c), Branch::Condition(c)),
         SignalSource::StateField(w) => {
@@ -226,12 +242,19 @@ fn rule_on_trouble<'a>(signal: &StatusSignal<'a>, f: &'a Facts) -> ReadinessRuli
 fn is_terminal_signal(signal: &StatusSignal<'_>) -> bool {
     match signal.source {
         SignalSource::Condition(c) if c.status == TruthValue::True => {
-            says_failed(&c.name) && ConditionRole::from_condition_type(&c.name) == Some(ConditionRole::Wrong)
+            may_be_final(&c.name, &c.location)
+                && says_failed(&c.name)
+                && ConditionRole::from_condition_type(&c.name) == Some(ConditionRole::Wrong)
         }
         SignalSource::Condition(c) => &*c.name == "Succeeded",
         SignalSource::StateField(w) => signal.force >= SignalForce::Core && says_failed(&w.value),
-        SignalSource::Stale(_) | SignalSource::Counts(..) => false,
+        SignalSource::Stale(_) | SignalSource::Counts(..) | SignalSource::Lacking(_) => false,
     }
+}
+
+/// Returns `true` if a condition or a field of this name can say that the object failed: not a list such as `failedMembers`.
+fn may_be_final(name: &str, location: &ConditionLocation) -> bool {
+    !matches!(location, ConditionLocation::Field(_)) || tokens::with_words(name, |words| words.len() == 1)
 }
 
 fn rule_on_good_signals<'a>(force: SignalForce, signals: &[StatusSignal<'a>]) -> ReadinessRuling<'a> {
@@ -245,7 +268,7 @@ fn rule_on_good_signals<'a>(force: SignalForce, signals: &[StatusSignal<'a>]) ->
             ReadinessRuling::ready(Reason::Ready, Branch::Condition(c))
         }
         Some(SignalSource::StateField(w)) => ReadinessRuling::ready(Reason::Ready, Branch::StateField(w)),
-        None => ReadinessRuling::unknown(Reason::NoSignal, Branch::Nothing),
+        Some(SignalSource::Lacking(_)) | None => ReadinessRuling::unknown(Reason::NoSignal, Branch::Nothing),
     }
 }
 
@@ -272,17 +295,6 @@ fn rule_without_decision<'a>(f: &'a Facts, signals: &[StatusSignal<'a>]) -> Read
             }
             None => ReadinessRuling::unknown(Reason::NoSignal, Branch::Nothing),
         },
-    }
-}
-
-/// Returns a short text of a condition: its reason, or else its message.
-fn quote_condition(c: &ConditionFacts) -> BoundedText {
-    let name = &c.name;
-    let status = if c.status == TruthValue::True { String::new() } else { format!("={}", c.status.as_str()) };
-    match (&*c.reason, &*c.message) {
-        ("", "") => BoundedText::new(&format!("{name}{status}")),
-        ("", message) => BoundedText::from_foreign(&format!("{name}{status}: {message}")),
-        (reason, _) => BoundedText::new(&format!("{name}{status}: {reason}")),
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) fn add_silent_parts<'a>(facts: &'a Facts, signals: &mut Vec<StatusSig
         .filter_map(|signal| match signal.source {
             SignalSource::Condition(c) | SignalSource::Stale(c) => part_of(c),
             SignalSource::StateField(word) => word.path.rsplit_once('.').map(|(part, _)| part),
-            SignalSource::Counts(..) => None,
+            SignalSource::Counts(..) | SignalSource::Lacking(_) => None,
         })
         .collect();
     let silent = facts.status.conditions.iter().filter(|c| {
@@ -56,14 +56,6 @@ fn lacks_acceptance(facts: &Facts, part: &str) -> bool {
     matches!(list_of(part), Some("parents" | "ancestors")) && !facts.status.conditions.iter().any(answers)
 }
 
-/// Returns a condition of the whole object if it has some and none is understood, while only its parts are known to be
-/// well: they do not speak for the whole.
-pub(super) fn silent_whole<'a>(facts: &'a Facts, signals: &[StatusSignal<'a>]) -> Option<&'a ConditionFacts> {
-    let own = |c: &&ConditionFacts| c.location == ConditionLocation::Conditions;
-    let first = facts.status.conditions.iter().find(own)?;
-    (!signals.is_empty() && signals.iter().all(is_about_part)).then_some(first)
-}
-
 /// Returns `true` if the signal comes from an element of a list or of a map.
 pub(super) fn is_about_part(signal: &StatusSignal<'_>) -> bool {
     match signal.source {
@@ -74,6 +66,13 @@ pub(super) fn is_about_part(signal: &StatusSignal<'_>) -> bool {
         SignalSource::StateField(word) => {
             word.path.rsplit_once('.').is_some_and(|(part, _)| is_part_path(part))
         }
-        SignalSource::Counts(..) => false,
+        SignalSource::Counts(..) | SignalSource::Lacking(_) => false,
     }
+}
+
+/// Returns `true` if the signal is a condition that by convention sums up all others: `Ready`.
+pub(super) fn sums_up(signal: &StatusSignal<'_>) -> bool {
+    signal.sense == WordSense::Good
+        && matches!(signal.source, SignalSource::Condition(c)
+            if c.location == ConditionLocation::Conditions && c.name.eq_ignore_ascii_case("Ready"))
 }

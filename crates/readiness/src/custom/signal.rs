@@ -1,12 +1,13 @@
 //! One readiness signal of an object: its meaning, its weight and the field that carries it.
 
-use super::field_names::{ConditionRole, is_about_whole, is_part_path, is_summary_path};
+use super::field_names::{ConditionRole, is_about_whole, is_part_path, is_state_noun, is_summary_path};
 use super::lexicon::{
-    WordSense, begins_with_error, is_wrong_if_false, message_sense, only_negates, runs_something, says_ended,
-    sense_of_text, sense_of_words,
+    WordSense, is_wrong_if_false, message_sense, only_negates, runs_something, says_ended, sense_of_text,
+    sense_of_words,
 };
+use super::retraction::{begins_with_error, message_retracts, reason_retracts};
 use super::tokens::{first_word, last_word, split_tokens, with_words};
-use crate::facts::{ConditionFacts, ConditionLocation, Facts, StateField, TruthValue};
+use crate::facts::{ConditionFacts, ConditionLocation, CountField, Facts, StateField, TruthValue};
 use crate::kind::RuleKind;
 
 /// Weight of a signal.
@@ -33,6 +34,8 @@ pub(super) enum SignalSource<'a> {
     StateField(&'a StateField),
     /// Ready and wanted counts, with the names of their fields.
     Counts(&'a str, i64, &'a str, i64),
+    /// A number of parts that are not well.
+    Lacking(&'a CountField),
 }
 
 /// Basis of a signal that something is wrong.
@@ -101,8 +104,10 @@ fn named_condition_signal<'a>(
         let counts = trouble && is_part_path(path) && signal.force >= SignalForce::Part;
         signal.force = if counts { SignalForce::Core } else { signal.force.min(SignalForce::Part) };
     }
+    // What went well the last time says nothing of now.
     if first_word(name) == "last" {
-        signal.force = SignalForce::Hint;
+        let good = signal.sense == WordSense::Good;
+        signal.force = if good { SignalForce::Step } else { SignalForce::Hint };
     }
     Some(signal)
 }
@@ -149,17 +154,20 @@ fn read_positive_condition(
     };
     match c.status {
         // The operator runs its reconciliation, not the workload that it reconciles.
-        TruthValue::True if &*c.name == "Running" && is_about_work(&c.message) => {
-            Some((WordSense::Busy, SignalForce::Part, SignalBasis::Message))
+        TruthValue::True
+            if &*c.name == "Running" && is_about_work(&c.message) && !with_words(&c.reason, says_ended) =>
+        {
+            Some((WordSense::Busy, SignalForce::Hint, SignalBasis::Message))
         }
-        // What stands beside it takes it back: `Complete=True, JobFailed`; `Available=True, Degraded`.
-        TruthValue::True if takes_back(&c.reason) => {
-            Some((WordSense::Bad, force.max(SignalForce::Part), SignalBasis::Stated))
+        TruthValue::True => {
+            let by_reason = reason_retracts(&c.reason).map(|sense| (sense, SignalBasis::Stated));
+            let by_message = || message_retracts(&c.message).map(|sense| (sense, SignalBasis::Message));
+            Some(match by_reason.or_else(by_message) {
+                Some((WordSense::Bad, basis)) => (WordSense::Bad, force.max(SignalForce::Part), basis),
+                Some((sense, basis)) => (sense, force, basis),
+                None => (WordSense::Good, force, SignalBasis::Stated),
+            })
         }
-        TruthValue::True if role == ConditionRole::Core && is_waiting(&c.message) => {
-            Some((WordSense::Busy, force, SignalBasis::Message))
-        }
-        TruthValue::True => Some((WordSense::Good, force, SignalBasis::Stated)),
         TruthValue::False => {
             let (sense, evidence) = refusal_sense(&c.name, name, &c.reason, &c.message);
             // Some conditions are false in a healthy object that has nothing to do.
@@ -184,37 +192,9 @@ fn is_readiness_of_part(name: &[&str]) -> bool {
     name.len() > 1 && last_word(name) == "ready" && !all
 }
 
-/// Returns `true` if a reason of a condition that holds says that it went wrong.
-fn takes_back(reason: &str) -> bool {
-    // Nearly every reason that is read here is a good one: a few words are looked for before the whole lexicon is.
-    let wrong = |word: &&str| {
-        matches!(
-            *word,
-            "failed"
-                | "failure"
-                | "aborted"
-                | "cancelled"
-                | "canceled"
-                | "degraded"
-                | "error"
-                | "errors"
-                | "unhealthy"
-        )
-    };
-    self::with_words(reason, |words| {
-        words.iter().any(wrong) && sense_of_words(reason, words) == Some(WordSense::Bad)
-    })
-}
-
 /// Returns `true` if a reason reports an error.
 pub(super) fn says_wrong(reason: &str) -> bool {
     sense_of_text(reason) == Some(WordSense::Bad)
-}
-
-/// Returns `true` if a message tells that the object waits: "ListenerSet is waiting to get programmed".
-fn is_waiting(message: &str) -> bool {
-    message_sense(message) == Some(WordSense::Busy)
-        && split_tokens(message).any(|word| word.as_str() == "waiting")
 }
 
 /// Returns why a condition that should be true is not: by its reason, else by its message, else by its name.
@@ -270,7 +250,7 @@ fn read_abnormal_condition(
         return None;
     }
     let reason = if role == ConditionRole::Working { sense_of_text(&c.reason) } else { None };
-    let whole = if is_about_whole(name) { SignalForce::Core } else { SignalForce::Part };
+    let whole = if c.names_kind || is_about_whole(name) { SignalForce::Core } else { SignalForce::Part };
     let message = || message_sense(&c.message);
     match (role, c.status) {
         (ConditionRole::Wrong, TruthValue::True) => Some((WordSense::Bad, SignalForce::Core)),
@@ -328,11 +308,16 @@ fn read_boolean_field(
     let plain = if summary { SignalForce::Core } else { SignalForce::Hint };
     let said = |sense, force| Some((sense, force, SignalBasis::Stated));
     match (role, c.status) {
+        // `subnets.ready: true` is no more than `SubnetsReady=True`.
+        (ConditionRole::Verdict | ConditionRole::Core, TruthValue::True) if is_of_named_part(c) => {
+            said(WordSense::Good, SignalForce::Step)
+        }
         (ConditionRole::Verdict, TruthValue::True) => said(WordSense::Good, plain),
         (ConditionRole::Core, TruthValue::True) => said(WordSense::Good, plain.min(SignalForce::Part)),
         (ConditionRole::Verdict, TruthValue::False) => {
             let (sense, evidence) = field_refusal_sense(&c.name, name, below, facts);
-            Some((sense, plain, evidence))
+            // Of an object one level down: the whole is worth no more.
+            Some((sense, plain.max(SignalForce::Part), evidence))
         }
         (ConditionRole::Core, TruthValue::False) if is_below_part(c) => {
             let (sense, evidence) = field_refusal_sense(&c.name, name, below, facts);
@@ -344,11 +329,32 @@ fn read_boolean_field(
             let (sense, evidence) = field_refusal_sense(&c.name, name, below, facts);
             Some((sense, plain.min(SignalForce::Part), evidence))
         }
-        (ConditionRole::Wrong, TruthValue::True) => said(WordSense::Bad, plain),
+        // Of the object itself: `infrastructureReady: false`.
+        (ConditionRole::Part | ConditionRole::FirstStep, TruthValue::False)
+            if !below && says_well(last_word(name)) =>
+        {
+            said(WordSense::Busy, SignalForce::Part)
+        }
+        (ConditionRole::Working, TruthValue::True) if !below && is_about_whole(name) => {
+            said(WordSense::Busy, plain)
+        }
+        (ConditionRole::Wrong, TruthValue::True) => said(WordSense::Bad, plain.max(SignalForce::Part)),
         (ConditionRole::Resting, TruthValue::True) if is_about_whole(name) => said(WordSense::Paused, plain),
         (ConditionRole::Leaving, TruthValue::True) => said(WordSense::Leaving, plain),
         _ => None,
     }
+}
+
+/// Returns `true` if the field stands in an object one level down that is not the state of the whole by its name.
+fn is_of_named_part(c: &ConditionFacts) -> bool {
+    let ConditionLocation::Field(Some(path)) = &c.location else { return false };
+    !is_summary_path(path)
+        && !is_part_path(path)
+        && !with_words(path, |above| is_state_noun(last_word(above)))
+}
+
+fn says_well(word: &str) -> bool {
+    matches!(word, "available" | "healthy" | "initialized" | "ready" | "running")
 }
 
 fn is_below_part(c: &ConditionFacts) -> bool {

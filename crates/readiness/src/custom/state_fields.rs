@@ -1,11 +1,13 @@
 //! Signals of texts in fields that describe a state: of the object, of its parts, and of its errors.
 
 use super::counts::{is_share_of_parts, share_signal};
-use super::field_names::{ConditionRole, is_error_field, is_part_path, is_state_name, is_summary_path};
-use super::lexicon::{
-    WordSense, message_sense, runs_something, says_begun, says_ended, says_failed, sense_of_text,
-    sense_of_words,
+use super::field_names::{
+    ConditionRole, is_error_field, is_part_path, is_state_name, is_summary_path, names_step, names_trouble,
 };
+use super::lexicon::{
+    WordSense, message_sense, runs_something, says_begun, says_ended, sense_of_text, sense_of_words,
+};
+use super::retraction::names_work;
 use super::signal::{SignalBasis, SignalForce, SignalSource, StatusSignal, field_refusal_sense};
 use super::tokens::{first_word, last_word, with_words};
 use crate::facts::{Facts, StateField, TruthValue};
@@ -35,6 +37,11 @@ pub(super) fn state_field_signal<'a>(
     with_words(field, |name| {
         if is_error_field(name) {
             return error_field_signal(word, top, first_word(name) == "last");
+        }
+        // Trouble of one kind: `reconcileError: "no such host"`.
+        if top && names_trouble(name) {
+            let signal = error_field_signal(word, top, first_word(name) == "last")?;
+            return Some(StatusSignal { force: signal.force.min(SignalForce::Part), ..signal });
         }
         // The success of a stage is not that of the whole.
         if name.len() > 1 && matches!(first_word(name), "stage" | "step") {
@@ -123,15 +130,16 @@ fn state_text_signal<'a>(
         WordSense::Good if says_begun(said) && (force == SignalForce::Hint || said.len() > 1) => {
             signal(WordSense::Busy, force)
         }
-        // An error of the whole object, reported about a part.
-        WordSense::Bad
-            if force == SignalForce::Hint && (field.starts_with("health") || says_failed(&word.value)) =>
-        {
-            signal(WordSense::Bad, SignalForce::Part)
-        }
+        WordSense::Good if names_step(last_word(said)) => signal(WordSense::Busy, force),
+        // An error of a part is one of the whole, which is worth its worst part.
+        WordSense::Bad => signal(WordSense::Bad, force.max(SignalForce::Part)),
         // `NotReady` with a message that reports the cause.
         WordSense::Busy if force == SignalForce::Core && is_negation(said) && status_complains(facts) => {
             signal(WordSense::Bad, force)
+        }
+        // So is what is being done to a part: `databaseState: Creating`.
+        WordSense::Busy if force == SignalForce::Hint && said.iter().any(|word| names_work(word)) => {
+            signal(WordSense::Busy, SignalForce::Core)
         }
         sense => signal(sense, force),
     })

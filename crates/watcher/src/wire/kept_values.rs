@@ -1,6 +1,6 @@
 //! Values of `status` that are kept for what their names say, as many as the bounds allow.
 
-use readiness::{ConditionFacts, ConditionLocation, StateField, StatusFacts, WellKnownName};
+use readiness::{ConditionFacts, ConditionLocation, StateField, StatusFacts, TruthValue, WellKnownName};
 
 use super::conditions;
 use super::cursor::JsonCursor;
@@ -25,9 +25,31 @@ pub(super) fn keep_boolean(
     below: Option<&str>,
     value: &mut JsonCursor<'_>,
 ) {
+    push_flag(status, key, below, value.read_truth());
+}
+
+/// Keeps the name of a list or a map that is there only where something is wrong, unless it is empty.
+pub(super) fn keep_trouble_list(
+    status: &mut StatusFacts,
+    key: &str,
+    below: Option<&str>,
+    value: &mut JsonCursor<'_>,
+) {
+    let mut listed = false;
+    if value.peek() == b'[' {
+        value.each_element(|_| listed = true);
+    } else {
+        value.each_member(|_, _| listed = true);
+    }
+    if listed {
+        push_flag(status, key, below, TruthValue::True);
+    }
+}
+
+fn push_flag(status: &mut StatusFacts, key: &str, below: Option<&str>, truth: TruthValue) {
     let condition = ConditionFacts {
         name: conditions::intern_type_name(key.into()),
-        status: value.read_truth(),
+        status: truth,
         ..ConditionFacts::default()
     };
     if status.conditions.len() < MAX_STATUS_VALUES {

@@ -121,10 +121,11 @@ impl ChildObject {
             facts.setters.clone_from(&meta.setters);
         }
         for condition in &mut facts.status.conditions {
-            condition.names_kind = condition
-                .name
-                .strip_suffix("Ready")
-                .is_some_and(|kind| !kind.is_empty() && kind == &*meta.kind);
+            condition.names_kind = !meta.kind.is_empty()
+                && condition
+                    .name
+                    .strip_prefix(&*meta.kind)
+                    .is_some_and(|rest| matches!(rest, "Ready" | "Paused" | "Suspended"));
         }
         let controller = meta.owners.iter().find(|o| o.controller);
         facts.owner = match controller.map(|o| (&*o.api_version, &*o.kind)) {

@@ -9,7 +9,7 @@ use readiness::{CountField, StateField, StatusFacts};
 
 use super::conditions;
 use super::cursor::JsonCursor;
-use super::kept_values::{MAX_STATUS_VALUES, keep_boolean, keep_word};
+use super::kept_values::{MAX_STATUS_VALUES, keep_boolean, keep_trouble_list, keep_word};
 
 /// Largest number of list elements that is inspected.
 const MAX_STATUS_LIST_ELEMENTS: usize = 16;
@@ -56,6 +56,7 @@ pub(super) fn read_nested_object(status: &mut StatusFacts, path: &str, object: &
         }
         b'"' => keep_share(status, path, key, value),
         b't' | b'f' => keep_boolean(status, key, Some(path), value),
+        b'[' | b'{' if readiness::is_trouble_list(key) => keep_trouble_list(status, key, Some(path), value),
         b'[' | b'{' => read_parts(status, (path, key), MAX_PART_DEPTH, &mut parts, value),
         _ => value.skip_value(),
     });

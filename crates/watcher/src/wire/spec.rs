@@ -57,6 +57,11 @@ pub(super) fn read_spec_field<'a>(
 ) {
     match key {
         "replicas" => spec.replicas = value.read_integer(),
+        "hibernation" | "pause" | "suspend" | "suspension" if value.peek() == b'{' => {
+            value.each_member(|key, value| {
+                spec.off |= key == "enabled" && value.read_flag() == Some(true);
+            });
+        }
         "paused" | "pause" => spec.paused = value.read_flag().or(spec.paused),
         "suspend" | "suspended" => spec.suspended = value.read_flag().or(spec.suspended),
         "disabled" | "disable" | "hibernate" | "hibernated" | "hibernating" | "stopped" | "shutdown" => {
@@ -74,6 +79,7 @@ pub(super) fn read_spec_field<'a>(
         "type" => spec.load_balancer = value.read_string().is_some_and(|text| text == "LoadBalancer"),
         "storageClassName" => spec.storage_class = value.read_string().is_some_and(|text| !text.is_empty()),
         "volumeName" => spec.volume = value.read_string().is_some_and(|text| !text.is_empty()),
+        _ if value.peek() == b't' => spec.off |= readiness::is_rest_switch(key),
         _ if value.peek() == b'[' => lists.note_list(key, value),
         _ => {
             if spec.counts.len() < MAX_SPEC_COUNTS

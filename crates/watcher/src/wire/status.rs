@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use readiness::{CountField, StateField, StatusFacts};
 
 use super::cursor::JsonCursor;
-use super::kept_values::{MAX_STATUS_VALUES, MAX_STATUS_WORD_BYTES, keep_boolean, keep_word};
+use super::kept_values::{
+    MAX_STATUS_VALUES, MAX_STATUS_WORD_BYTES, keep_boolean, keep_trouble_list, keep_word,
+};
 use super::spec::SpecLists;
 use super::{conditions, containers, parts};
 
@@ -128,6 +130,7 @@ fn read_unknown_field(key: &str, value: &mut JsonCursor<'_>, status: &mut Status
                 status.counts.push(CountField { name: key.into(), value: number });
             }
         }
+        b'[' | b'{' if readiness::is_trouble_list(key) => keep_trouble_list(status, key, None, value),
         b'{' if readiness::is_current_field(key) => parts::read_nested_object(status, key, value),
         b'[' if readiness::is_current_field(key) => {
             let listed = parts::read_listed_parts(status, key, parts::MAX_PART_DEPTH, value);

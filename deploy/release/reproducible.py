@@ -41,4 +41,4 @@ def tar(entries, epoch):
 
 def gzipped(content):
     """The bytes, compressed without a name and a date."""
-    return gzip.compress(content, compresslevel=9, mtime=0)
+    return gzip.compress(content, compresslevel=6, mtime=0)

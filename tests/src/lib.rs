@@ -19,6 +19,7 @@ pub mod kopf;
 mod kubelet;
 pub mod object_store;
 pub mod objects;
+pub mod oci_registry;
 pub mod peers;
 pub mod places;
 pub mod policies;

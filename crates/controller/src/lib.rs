@@ -8,6 +8,7 @@ pub mod access_review;
 mod admin;
 pub mod args;
 mod audit;
+pub mod build_info;
 mod clock;
 mod event_loop;
 mod event_recorder;

@@ -11,9 +11,10 @@ use crate::commands::{self, ReleaseArgs};
 use crate::complete::{self, CompletionArgs};
 use crate::demo::DemoArgs;
 use crate::eval::{self, EvalArgs};
-use crate::generate::{self, CrdDefaultsArgs, HealthLuaArgs, ReadersArgs};
+use crate::generate::{self, CrdDefaultsArgs, HealthLuaArgs, ManPagesArgs, ReadersArgs};
 use crate::live::{DoctorArgs, ExplainArgs, HistoryArgs, PlanArgs, SuggestArgs, TreeArgs, WaitArgs};
 use crate::rbac::{self, RbacArgs};
+use crate::version::{self, VersionArgs};
 
 const FIRST_STEPS: &str = "\
 First steps:
@@ -40,7 +41,7 @@ Exit codes: 0 yes or done, 1 no, 2 not determined (usage, evaluation, connection
 #[derive(Parser, Debug)]
 #[command(
     name = "rollcall",
-    version,
+    version = controller::build_info::VERSION,
     propagate_version = true,
     max_term_width = 100,
     after_help = FIRST_STEPS
@@ -94,6 +95,10 @@ enum CliCommand {
     CrdDefaults(CrdDefaultsArgs),
     /// Print a completion script for a shell.
     Completion(CompletionArgs),
+    /// Write the manual pages, one of each command, into a folder.
+    ManPages(ManPagesArgs),
+    /// Print the version, and the commit and the date of the commit that was built.
+    Version(VersionArgs),
     /// Print completion candidates, as kubectl asks its plugins for them.
     #[command(name = "__complete", hide = true, disable_help_flag = true)]
     Complete(complete::CompletionWords),
@@ -134,6 +139,8 @@ impl CommandLine {
             CliCommand::Readers(args) => generate::readers(&args),
             CliCommand::CrdDefaults(args) => generate::crd_defaults(&args),
             CliCommand::Completion(args) => complete::print_completion_script(&args, build_command()),
+            CliCommand::ManPages(args) => generate::man_pages(&args, build_command()),
+            CliCommand::Version(args) => version::print_version(args),
             CliCommand::Complete(words) => complete::print_candidates(&words, build_command()),
             CliCommand::Release(args) => commands::release_parents(&self.cluster, &args),
         };

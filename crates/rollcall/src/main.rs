@@ -14,6 +14,7 @@ mod telemetry;
 mod terminal;
 mod text;
 mod tree_table;
+mod version;
 
 use std::process::ExitCode;
 

@@ -12,7 +12,7 @@ const PROGRAMS: [&str; 9] =
     ["cargo", "docker", "helm", "kopf", "kubectl", "npm", "pip", "rollcall", "tests/run"];
 
 /// Commands run by a test that does not take them from the page: the test's file, and the text in it.
-const ELSEWHERE: [(&str, &str, &str); 3] = [
+const ELSEWHERE: [(&str, &str, &str); 6] = [
     (
         "cargo run -- crd > deploy/crds/rollcall.dev.yaml",
         "tests/tests/real_server/deploy.rs",
@@ -27,6 +27,21 @@ const ELSEWHERE: [(&str, &str, &str); 3] = [
         "cargo test -p sim --test perturbations",
         "crates/sim/tests/perturbations.rs",
         "\"cargo test -p sim --test perturbations every_single -- --nocapture\"",
+    ),
+    (
+        "rollcall demo --crowd",
+        "crates/rollcall/tests/crowd.rs",
+        "fn the_crowd_shows_every_verdict_and_lives_until_it_is_ended()",
+    ),
+    (
+        "rollcall man-pages --to FOLDER",
+        "crates/rollcall/tests/version.rs",
+        "fn each_command_that_the_help_names_has_a_manual_page_with_its_options()",
+    ),
+    (
+        "rollcall version --output json",
+        "crates/rollcall/tests/version.rs",
+        "fn every_way_to_ask_for_the_version_says_the_same()",
     ),
 ];
 

@@ -57,7 +57,11 @@ fn is_crate(component: &Value) -> bool {
 
 /// The SBOM as `deploy/sbom` prints it.
 fn print_sbom() -> String {
-    let printed = Command::new(root().join("deploy/sbom")).output().unwrap();
+    print_sbom_with(&[])
+}
+
+fn print_sbom_with(args: &[&str]) -> String {
+    let printed = Command::new(root().join("deploy/sbom")).args(args).output().unwrap();
     assert!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
     String::from_utf8(printed.stdout).unwrap()
 }
@@ -155,6 +159,7 @@ fn the_sbom_names_what_the_image_is_built_from_and_what_of_that_is_in_it() {
         let image = line.split(' ').next().unwrap();
         let found = components.iter().find(|component| component["bom-ref"] == format!("image:{image}"));
         assert_eq!(found.unwrap()["type"], "container", "{image}");
+        assert!(image == "scratch" || image.contains("@sha256:"), "{image}: name it by its digest");
         bases += 1;
     }
     assert_eq!(bases, 2);
@@ -167,4 +172,28 @@ fn the_sbom_names_what_the_image_is_built_from_and_what_of_that_is_in_it() {
         assert_eq!(found["properties"][0]["name"], "rollcall:taken-from", "{name}");
         assert!(found["licenses"][0]["expression"].is_string(), "{name}");
     }
+}
+
+#[test]
+fn the_sbom_of_a_release_names_its_version_and_the_tools_that_build_it_by_their_checksums() {
+    let sbom: Value = serde_json::from_str(&print_sbom_with(&["--release", "9.8.7"])).unwrap();
+    assert_eq!(sbom["metadata"]["component"]["version"], "9.8.7");
+    let components = sbom["components"].as_array().unwrap();
+    let tools = std::fs::read_to_string(root().join("deploy/release/requirements.txt")).unwrap();
+    let mut named = 0;
+    for line in tools.lines().filter(|line| !line.starts_with('#')) {
+        let (tool, checksum) = line.split_once(" --hash=sha256:").unwrap();
+        let reference = format!("pkg:pypi/{}", tool.replace("==", "@"));
+        let found = components.iter().find(|component| component["bom-ref"] == reference).unwrap();
+        assert_eq!(found["hashes"][0]["content"], checksum, "{tool}");
+        named += 1;
+    }
+    assert_eq!(named, 3);
+    let taken = |name: &str| {
+        let component = components.iter().find(|component| component["name"] == name).unwrap();
+        component["properties"][0]["value"].as_str().unwrap().to_owned()
+    };
+    assert!(taken("libc++").starts_with("pkg:pypi/ziglang@"));
+    assert!(taken("ca-certificates").starts_with("pkg:pypi/certifi@"));
+    assert!(components.iter().all(|component| component["type"] != "container"), "a release has no base");
 }

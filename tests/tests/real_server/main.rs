@@ -58,6 +58,7 @@ mod policies;
 mod proof;
 mod readers;
 mod readme;
+mod release_artifacts;
 mod releases;
 mod restart;
 mod rights;

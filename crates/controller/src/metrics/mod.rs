@@ -78,7 +78,7 @@ impl Metrics {
         let registry = Registry::new();
         let make = MetricFactory(&registry);
         make.gauge_vec("build_info", "Always 1.", &["version"])?
-            .with_label_values(&[env!("CARGO_PKG_VERSION")])
+            .with_label_values(&[crate::build_info::VERSION])
             .set(1);
         let role_bindings = make.counter_vec(
             "role_bindings_total",

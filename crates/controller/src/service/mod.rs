@@ -15,6 +15,7 @@ use tracing::info;
 use watcher::ConnectionMonitor;
 
 use crate::args::{ClusterArgs, RunArgs};
+use crate::build_info;
 use crate::clock::ServerClock;
 use crate::event_loop::TreeSender;
 use crate::lease::LeaseName;
@@ -53,7 +54,7 @@ pub async fn run_service(cluster: &ClusterArgs, args: RunArgs) -> anyhow::Result
         None => PolicySource::Cluster(policy::parse_selector(args.policy_selector.as_deref().unwrap_or(""))?),
     };
     let (config, in_pod) = cluster.client_config_with_origin().await?;
-    info!(version = env!("CARGO_PKG_VERSION"), server = %config.cluster_url, "starting rollcall");
+    info!(version = build_info::VERSION, commit = build_info::COMMIT, server = %config.cluster_url, "starting rollcall");
     let clock = ServerClock::from_responses();
     let lease = args.lease.lease_to_hold(in_pod, &config.default_namespace, clock.local_clock().now());
     let mut args = args;

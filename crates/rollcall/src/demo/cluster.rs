@@ -7,26 +7,31 @@ use sandbox::store::{StoreRefusal, StoreRequest};
 use sandbox::{FaultAction, FaultHandle, InjectedFault, SandboxOptions, SandboxServer};
 use serde_json::Value;
 
-use super::fixtures::{self, DEMO_NAMESPACE, DemoObject};
+use super::fixtures::DemoObject;
 
-/// An in-memory API server with the demo's CRDs and policies installed.
+/// An in-memory API server, with the CRDs and policies that the demo needs.
 pub(super) struct DemoCluster {
     server: SandboxServer,
     reader: kube::Client,
 }
 
 impl DemoCluster {
-    /// Starts the server on a free loopback port.
-    pub(super) async fn start_server() -> anyhow::Result<DemoCluster> {
+    /// Starts the server on a free loopback port, with these objects in it.
+    pub(super) async fn start_server(setup: Vec<Value>) -> anyhow::Result<DemoCluster> {
         let server = SandboxServer::start(SandboxOptions::default())
             .await
             .context("failed to start the API server")?;
         let reader = connect_client(&server.url())?;
         let cluster = DemoCluster { server, reader };
-        for object in fixtures::setup_manifests()? {
+        for object in setup {
             cluster.create_object(object)?;
         }
         Ok(cluster)
+    }
+
+    /// Returns the server's URL.
+    pub(super) fn server_url(&self) -> String {
+        self.server.url()
     }
 
     /// Returns the kubectl command line that reaches this server.
@@ -40,17 +45,17 @@ impl DemoCluster {
     }
 
     /// Returns the object as `kubectl get -o json` shows it, read over HTTP.
-    pub(super) async fn get_object(&self, part: DemoObject) -> anyhow::Result<Value> {
+    pub(super) async fn get_object(&self, part: DemoObject<'_>) -> anyhow::Result<Value> {
         self.find_object(part).await?.with_context(|| format!("{} {} does not exist", part.kind, part.name))
     }
 
     /// Like [`DemoCluster::get_object`]; `None` if the server answers 404.
-    pub(super) async fn find_object(&self, part: DemoObject) -> anyhow::Result<Option<Value>> {
-        let DemoObject { api, kind, name } = part;
+    pub(super) async fn find_object(&self, part: DemoObject<'_>) -> anyhow::Result<Option<Value>> {
+        let DemoObject { api, kind, namespace, name } = part;
         let path = self
             .server
             .lock_store()
-            .object_path(api, kind, DEMO_NAMESPACE, name)
+            .object_path(api, kind, namespace, name)
             .map_err(|r| refusal_error("find", &r))?;
         let request = http::Request::get(path).body(Vec::new())?;
         match self.reader.request(request).await {
@@ -77,24 +82,24 @@ impl DemoCluster {
     }
 
     /// Applies a merge patch to the object.
-    pub(super) fn patch_object(&self, part: DemoObject, patch: &Value) -> anyhow::Result<()> {
-        let (DemoObject { api, kind, name }, now) = (part, self.now_millis());
-        let done = self.server.lock_store().patch_object(now, api, kind, DEMO_NAMESPACE, name, patch);
+    pub(super) fn patch_object(&self, part: DemoObject<'_>, patch: &Value) -> anyhow::Result<()> {
+        let (DemoObject { api, kind, namespace, name }, now) = (part, self.now_millis());
+        let done = self.server.lock_store().patch_object(now, api, kind, namespace, name, patch);
         done.map(drop).map_err(|r| refusal_error(&format!("patch {kind} {name}"), &r))
     }
 
     /// Adds a finalizer as another field manager.
     pub(super) fn add_finalizer(
         &self,
-        part: DemoObject,
+        part: DemoObject<'_>,
         manager: &str,
         finalizer: &str,
     ) -> anyhow::Result<()> {
-        let (DemoObject { api, kind, name }, now) = (part, self.now_millis());
+        let (DemoObject { api, kind, namespace, name }, now) = (part, self.now_millis());
         let patch = serde_json::json!({ "metadata": { "finalizers": [finalizer] } });
         let mut store = self.server.lock_store();
         let path = store
-            .object_path(api, kind, DEMO_NAMESPACE, name)
+            .object_path(api, kind, namespace, name)
             .map_err(|r| refusal_error(&format!("hold {kind} {name}"), &r))?;
         let request = StoreRequest::with_body("PATCH", &path, "application/merge-patch+json", &patch)
             .with_user_agent(manager);
@@ -104,29 +109,29 @@ impl DemoCluster {
     }
 
     /// Patches the object's status as its controller.
-    pub(super) fn patch_status(&self, part: DemoObject, status: &Value) -> anyhow::Result<()> {
-        let (DemoObject { api, kind, name }, now) = (part, self.now_millis());
+    pub(super) fn patch_status(&self, part: DemoObject<'_>, status: &Value) -> anyhow::Result<()> {
+        let (DemoObject { api, kind, namespace, name }, now) = (part, self.now_millis());
         let patch = serde_json::json!({ "status": status });
-        let done = self.server.lock_store().patch_status(now, api, kind, DEMO_NAMESPACE, name, &patch);
+        let done = self.server.lock_store().patch_status(now, api, kind, namespace, name, &patch);
         done.map(drop).map_err(|r| refusal_error(&format!("patch status of {kind} {name}"), &r))
     }
 
     /// Deletes the object; one with a finalizer is only marked for deletion.
-    pub(super) fn delete_object(&self, part: DemoObject) -> anyhow::Result<()> {
-        let (DemoObject { api, kind, name }, now) = (part, self.now_millis());
-        let done = self.server.lock_store().delete_object(now, api, kind, DEMO_NAMESPACE, name);
+    pub(super) fn delete_object(&self, part: DemoObject<'_>) -> anyhow::Result<()> {
+        let (DemoObject { api, kind, namespace, name }, now) = (part, self.now_millis());
+        let done = self.server.lock_store().delete_object(now, api, kind, namespace, name);
         done.map(drop).map_err(|r| refusal_error(&format!("delete {kind} {name}"), &r))
     }
 
     /// Returns the object's uid.
-    pub(super) fn object_uid(&self, part: DemoObject) -> anyhow::Result<String> {
-        let found = self.server.lock_store().get(part.api, part.kind, DEMO_NAMESPACE, part.name);
+    pub(super) fn object_uid(&self, part: DemoObject<'_>) -> anyhow::Result<String> {
+        let found = self.server.lock_store().get(part.api, part.kind, part.namespace, part.name);
         let uid = found.as_ref().and_then(|object| object["metadata"]["uid"].as_str());
         uid.map(str::to_owned).ok_or_else(|| anyhow!("{} {} does not exist", part.kind, part.name))
     }
 
     /// Number of status writes to this object over HTTP; only Rollcall makes them.
-    pub(super) fn count_status_writes(&self, part: DemoObject) -> usize {
+    pub(super) fn count_status_writes(&self, part: DemoObject<'_>) -> usize {
         let end = format!("/{}/status", part.name);
         let requests = self.server.logged_requests();
         requests.iter().filter(|r| r.method == "PATCH" && r.path.ends_with(&end)).count()

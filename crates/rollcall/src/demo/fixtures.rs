@@ -6,33 +6,38 @@ use serde_json::{Value, json};
 
 /// One object of the demo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct DemoObject {
+pub(super) struct DemoObject<'n> {
     /// `apiVersion`.
     pub(super) api: &'static str,
     /// Kind.
     pub(super) kind: &'static str,
+    /// Namespace.
+    pub(super) namespace: &'n str,
     /// Name.
-    pub(super) name: &'static str,
+    pub(super) name: &'n str,
 }
 
-pub(super) const SHOP: DemoObject = DemoObject { api: "example.com/v1", kind: "Shop", name: "books" };
-pub(super) const DATABASE: DemoObject =
-    DemoObject { api: "example.com/v1", kind: "Database", name: "books-db" };
-pub(super) const WEB: DemoObject = DemoObject { api: "apps/v1", kind: "Deployment", name: "books-web" };
-pub(super) const MEDIA: DemoObject = DemoObject { api: "v1", kind: "PersistentVolumeClaim", name: "media" };
-pub(super) const POD: DemoObject = DemoObject { api: "v1", kind: "Pod", name: "books-db-0" };
-pub(super) const JOB: DemoObject = DemoObject { api: "batch/v1", kind: "Job", name: "books-db-migrate" };
+pub(super) const SHOP: DemoObject<'_> = of_the_story("example.com/v1", "Shop", "books");
+pub(super) const DATABASE: DemoObject<'_> = of_the_story("example.com/v1", "Database", "books-db");
+pub(super) const WEB: DemoObject<'_> = of_the_story("apps/v1", "Deployment", "books-web");
+pub(super) const MEDIA: DemoObject<'_> = of_the_story("v1", "PersistentVolumeClaim", "media");
+pub(super) const POD: DemoObject<'_> = of_the_story("v1", "Pod", "books-db-0");
+pub(super) const JOB: DemoObject<'_> = of_the_story("batch/v1", "Job", "books-db-migrate");
 
 /// A finalizer of another controller.
 pub(super) const BACKUP_FINALIZER: &str = "example.org/backup";
 /// Annotation in which a Kopf operator stores the configuration it last handled.
 pub(super) const KOPF_LAST_HANDLED: &str = "kopf.zalando.org/last-handled-configuration";
 
-/// Namespace of all demo objects.
+/// Namespace of all objects of the story.
 pub(super) const DEMO_NAMESPACE: &str = "default";
 
-/// Returns the CRDs and the policies that the demo installs.
-pub(super) fn setup_manifests() -> anyhow::Result<Vec<Value>> {
+const fn of_the_story(api: &'static str, kind: &'static str, name: &'static str) -> DemoObject<'static> {
+    DemoObject { api, kind, namespace: DEMO_NAMESPACE, name }
+}
+
+/// Returns the CRDs and the policies that the story needs.
+pub(super) fn story_setup() -> anyhow::Result<Vec<Value>> {
     Ok(vec![
         serde_json::to_value(ReadinessPolicy::crd())?,
         demo_crd("Shop", "shops"),
@@ -43,7 +48,7 @@ pub(super) fn setup_manifests() -> anyhow::Result<Vec<Value>> {
 }
 
 /// Returns a CRD as operators ship it: it declares nothing about readiness.
-fn demo_crd(kind: &str, plural: &str) -> Value {
+pub(super) fn demo_crd(kind: &str, plural: &str) -> Value {
     let text = json!({ "type": "string" });
     let condition = json!({
         "type": "object", "required": ["type", "status"],
@@ -75,7 +80,7 @@ fn demo_crd(kind: &str, plural: &str) -> Value {
 }
 
 /// Returns the Shop policy. Its limits are shorter than the defaults, so that nothing takes ten minutes to be stuck.
-fn shop_policy() -> Value {
+pub(super) fn shop_policy() -> Value {
     json!({
         "apiVersion": "rollcall.dev/v1alpha1", "kind": "ReadinessPolicy", "metadata": { "name": "shops" },
         "spec": {
@@ -90,7 +95,8 @@ fn shop_policy() -> Value {
     })
 }
 
-fn database_policy() -> Value {
+/// Returns the Database policy.
+pub(super) fn database_policy() -> Value {
     json!({
         "apiVersion": "rollcall.dev/v1alpha1", "kind": "ReadinessPolicy", "metadata": { "name": "databases" },
         "spec": {
@@ -104,18 +110,18 @@ fn database_policy() -> Value {
     })
 }
 
-impl DemoObject {
+impl DemoObject<'_> {
     /// Returns the object's manifest.
     pub(super) fn to_manifest(self, spec: &Value, status: &Value) -> Value {
         json!({
             "apiVersion": self.api, "kind": self.kind,
-            "metadata": { "name": self.name, "namespace": DEMO_NAMESPACE }, "spec": spec, "status": status,
+            "metadata": { "name": self.name, "namespace": self.namespace }, "spec": spec, "status": status,
         })
     }
 }
 
 /// Returns a merge patch that adds an ownerReference.
-pub(super) fn owner_patch(owner: DemoObject, uid: &str) -> Value {
+pub(super) fn owner_patch(owner: DemoObject<'_>, uid: &str) -> Value {
     json!({ "metadata": { "ownerReferences": [{
         "apiVersion": owner.api, "kind": owner.kind, "name": owner.name, "uid": uid,
         "controller": true, "blockOwnerDeletion": true,

@@ -2,6 +2,10 @@
 
 mod answer_log;
 mod cluster;
+mod crowd;
+mod crowd_fate;
+mod crowd_manifests;
+mod crowd_member;
 mod fixtures;
 mod listen;
 mod pace;
@@ -32,6 +36,7 @@ use tokio_util::sync::CancellationToken;
 use crate::terminal::TerminalCapabilities;
 use answer_log::DemoAnswer;
 use cluster::{DemoCluster, MetricsReader};
+use crowd::{DemoKubeconfig, LivingCrowd};
 use fixtures::DEMO_NAMESPACE;
 use pace::StoryPace;
 use stage::{StoryStage, UnmetExpectation};
@@ -59,6 +64,10 @@ pub(crate) struct DemoArgs {
     /// continues by itself.
     #[arg(long, conflicts_with = "once")]
     step: bool,
+    /// Instead of the story, keep a cluster of fifty parents of five kinds alive until Ctrl-C: most are ready, some fail, hang or
+    /// roll out. For a look at the page, the metrics, the dashboards and `rollcall tree`; prints where they are.
+    #[arg(long, conflicts_with_all = ["once", "step"])]
+    crowd: bool,
     /// Address of the page, its API, /metrics, /livez, /readyz; a free port if it is in use [default: 127.0.0.1:8080;
     /// with --once a free port].
     #[arg(long, value_name = "ADDR")]
@@ -79,11 +88,14 @@ enum DemoEnding {
 
 /// Plays the demo to its end.
 pub(crate) async fn play_demo(args: DemoArgs) -> anyhow::Result<ExitCode> {
+    if args.crowd {
+        return play_crowd(args).await;
+    }
     let look = TerminalCapabilities::detect_stdout(args.once);
     let pace = StoryPace::new(args.speed.unwrap_or(if args.once { ONCE_SPEED } else { 1.0 }), !args.once);
     let (listener, listening) = listen::bind_listener(args.listen, args.once).await?;
     let meter = MetricsReader::at_address(listener.local_addr()?)?;
-    let cluster = Arc::new(DemoCluster::start_server().await?);
+    let cluster = Arc::new(DemoCluster::start_server(fixtures::story_setup()?).await?);
     let (trees_in, trees) = watch::channel(Arc::default());
     let stop = CancellationToken::new();
     let mut service = start_service(&cluster, listener, trees_in, stop.clone())?;
@@ -135,6 +147,29 @@ pub(crate) async fn play_demo(args: DemoArgs) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::FAILURE)
         }
     }
+}
+
+/// Keeps the crowd alive until it is interrupted.
+async fn play_crowd(args: DemoArgs) -> anyhow::Result<ExitCode> {
+    let pace = StoryPace::new(args.speed.unwrap_or(1.0), false);
+    let (listener, listening) = listen::bind_listener(args.listen, false).await?;
+    let url = format!("http://{}", listener.local_addr()?);
+    let cluster = Arc::new(DemoCluster::start_server(crowd_manifests::crowd_setup()?).await?);
+    let crowd = LivingCrowd::create_all(cluster.clone())?;
+    let kubeconfig = DemoKubeconfig::write_file(&cluster.server_url())?;
+    let stop = CancellationToken::new();
+    let (trees, _) = watch::channel(Arc::default());
+    let mut service = start_service(&cluster, listener, trees, stop.clone())?;
+    print_stderr(&kubeconfig.hints(&listening, &url));
+    let ended = tokio::select! {
+        error = crowd.keep_alive(pace) => Err(error),
+        ended = &mut service => return Err(service_ended_error(ended)),
+        done = wait_for_interrupt() => done.map_err(Into::into),
+    };
+    stop.cancel();
+    // The service's result no longer matters: its cluster is about to be dropped.
+    _ = tokio::time::timeout(SERVICE_DRAIN_TIMEOUT, service).await;
+    ended.map(|()| ExitCode::SUCCESS)
 }
 
 /// Delivers one item per line of standard input. Read on a thread of its own, which is not joined at the end.

@@ -33,7 +33,7 @@ impl fmt::Display for UnmetExpectation {
 impl std::error::Error for UnmetExpectation {}
 
 /// An object of the tree, its verdict, and a part of the reason drawn beside it.
-pub(super) type ExpectedRow = (DemoObject, &'static str, &'static str);
+pub(super) type ExpectedRow = (DemoObject<'static>, &'static str, &'static str);
 
 /// The expected condition of the parent, and the expected tree below it.
 #[derive(Clone, Copy, Debug)]

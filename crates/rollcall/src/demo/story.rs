@@ -300,7 +300,10 @@ async fn a_watch_dies_silently(s: &mut StoryStage) -> anyhow::Result<()> {
 }
 
 /// Returns the status of each of these parents, read over HTTP.
-async fn statuses_of<const N: usize>(s: &StoryStage, parents: [DemoObject; N]) -> anyhow::Result<Vec<Value>> {
+async fn statuses_of<const N: usize>(
+    s: &StoryStage,
+    parents: [DemoObject<'_>; N],
+) -> anyhow::Result<Vec<Value>> {
     let mut statuses = Vec::with_capacity(N);
     for parent in parents {
         statuses.push(s.cluster.get_object(parent).await?["status"].take());
@@ -328,8 +331,8 @@ async fn nothing_else_was_touched(s: &mut StoryStage) -> anyhow::Result<()> {
 /// Creates an object with an ownerReference from the start.
 fn create_owned(
     s: &StoryStage,
-    part: DemoObject,
-    owner: DemoObject,
+    part: DemoObject<'_>,
+    owner: DemoObject<'_>,
     spec: &Value,
     status: &Value,
 ) -> anyhow::Result<()> {

@@ -17,7 +17,7 @@ use source_modules::SourceModule;
 use targets::PackageTarget;
 
 /// Allowed workspace dependencies of each crate.
-const ARROWS: [(&str, &[&str]); 19] = [
+const ARROWS: [(&str, &[&str]); 20] = [
     ("rollcall-rfc3339", &[]),
     ("readiness", &["rollcall-rfc3339"]),
     ("timer", &[]),
@@ -79,9 +79,11 @@ const ARROWS: [(&str, &[&str]); 19] = [
         ],
     ),
     ("bench", &["api", "sandbox"]),
+    ("costs", &["aggregator", "controller", "policy", "readiness", "rollcall-core", "timer", "watcher"]),
     (
         "rollcall",
         &[
+            "aggregator",
             "api",
             "controller",
             "inspect",

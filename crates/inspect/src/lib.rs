@@ -13,6 +13,7 @@ pub mod owned_index;
 pub mod owned_reader;
 pub mod owned_walk;
 pub mod recent_events;
+pub mod rollout;
 pub mod self_rules;
 
 use std::collections::BTreeSet;

@@ -15,6 +15,7 @@ mod picture;
 mod plan;
 mod rights;
 mod service;
+mod slow;
 mod slow_rules;
 mod strangers;
 mod suggest;

@@ -4,8 +4,10 @@ mod advice;
 mod deletion;
 mod object_explanation;
 mod render;
+mod reread;
 mod root_causes;
 mod ruling;
+mod slow;
 
 use std::process::ExitCode;
 
@@ -19,8 +21,8 @@ use policy::{CompiledPolicy, GroupRule};
 use readiness::{StuckLimits, Time};
 use rollcall_core::TreeNode;
 use tokio::sync::OnceCell;
+use watcher::ParentObject;
 use watcher::status::{OwnTypes, ParentStatus, written_types};
-use watcher::{ParentObject, get_live};
 
 use super::node_reason::is_node_ready;
 use super::open_cluster;
@@ -35,13 +37,17 @@ use crate::eval::{OutputFormat, current_time};
 use crate::terminal::TerminalCapabilities;
 use crate::text::{print_error_line, write_stdout};
 use object_explanation::{ExplainedCause, ExplainedObjectName, ObjectExplanation};
+use reread::reread_object;
 use root_causes::{TreeNodePath, find_root_causes, find_target_nodes};
 use ruling::{ExplainedRuling, explain_ruling};
 
 /// `rollcall explain`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Nothing is changed: commands are printed, never run. Exit codes: 0 all given objects are ready; 1 at least one is not; 2 an object does not exist or could not be read."
+    after_help = "With --slow it tells what the rollout of the current generation waited for, from the write of the spec until the \
+                  object was told ready, or until now: the parts follow each other and sum up to the whole. It reads the times \
+                  that the objects below and the kubelet's Events carry, so it can tell for as long as these are there.\n\n\
+                  Nothing is changed: commands are printed, never run. Exit codes: 0 all given objects are ready; 1 at least one is not; 2 an object does not exist or could not be read."
 )]
 pub(crate) struct ExplainArgs {
     /// Objects as KIND/NAME or KIND NAME: parents, or any of their descendants.
@@ -49,6 +55,9 @@ pub(crate) struct ExplainArgs {
     what: Vec<String>,
     #[command(flatten)]
     scope: ScopeArgs,
+    /// Show what the rollout of the current generation waited for, one thing after the other, instead of root causes.
+    #[arg(long)]
+    slow: bool,
     /// Maximum number of root causes to show: the worst.
     #[arg(long, value_name = "N", default_value_t = 5)]
     limit: usize,
@@ -70,7 +79,6 @@ pub(crate) async fn explain_targets(cluster: &ClusterArgs, args: &ExplainArgs) -
     let mut uncounted = add_uncounted(&mut cluster, &mut survey.trees, &answers, depth, now).await;
     survey.add_kinds(std::mem::take(&mut uncounted.kinds));
     let leads = find_target_nodes(&survey.trees, &targets);
-    let mut explained = Vec::new();
     let counted_times = survey.node_times();
     let inquiry = ExplainContext {
         cluster: &cluster,
@@ -80,26 +88,12 @@ pub(crate) async fn explain_targets(cluster: &ClusterArgs, args: &ExplainArgs) -
         signs: OnceCell::new(),
         now,
     };
-    for lead in &leads {
-        explained.push(inquiry.explain_node(lead, args.limit).await);
-    }
-    if args.output != OutputFormat::Table {
-        // A script that reads this need not read what is said beside it.
-        for explanation in &mut explained {
-            explanation.not_read.extend(cluster.unread_texts());
-        }
-    }
-    cluster.report_unread();
-    let text = match args.output {
-        OutputFormat::Json => crate::text::json_text(&explained)?,
-        OutputFormat::Yaml => policy::to_yaml(&explained)?,
-        OutputFormat::Table => render::render_explanations(
-            &explained,
-            now,
-            TerminalCapabilities::detect_stdout(true).colour,
-            TerminalCapabilities::stdout_width(),
-        ),
+    let text = if args.slow {
+        inquiry.rollouts_text(&leads, args.output).await?
+    } else {
+        inquiry.causes_text(&leads, args).await?
     };
+    cluster.report_unread();
     write_stdout(&text)?;
     let absent = targets.iter().filter(|target| !leads.iter().any(|lead| target.matches_node(lead.node)));
     let absent: Vec<String> = absent.map(ToString::to_string).collect();
@@ -128,6 +122,48 @@ struct ExplainContext<'c> {
 }
 
 impl ExplainContext<'_> {
+    async fn causes_text(&self, leads: &[TreeNodePath<'_>], args: &ExplainArgs) -> anyhow::Result<String> {
+        let mut explained = Vec::new();
+        for lead in leads {
+            explained.push(self.explain_node(lead, args.limit).await);
+        }
+        if args.output != OutputFormat::Table {
+            // A script that reads this need not read what is said beside it.
+            for explanation in &mut explained {
+                explanation.not_read.extend(self.cluster.unread_texts());
+            }
+        }
+        match args.output {
+            OutputFormat::Json => Ok(crate::text::json_text(&explained)?),
+            OutputFormat::Yaml => policy::to_yaml(&explained),
+            OutputFormat::Table => Ok(render::render_explanations(
+                &explained,
+                self.now,
+                TerminalCapabilities::detect_stdout(true).colour,
+                TerminalCapabilities::stdout_width(),
+            )),
+        }
+    }
+
+    async fn rollouts_text(
+        &self,
+        leads: &[TreeNodePath<'_>],
+        output: OutputFormat,
+    ) -> anyhow::Result<String> {
+        let mut rollouts = Vec::new();
+        for lead in leads {
+            let condition = self.find_policy(&lead.node.policy).map(|policy| policy.condition.as_str());
+            rollouts.push(
+                slow::explain_rollout(self.cluster, self.survey, lead.node, condition, self.now).await?,
+            );
+        }
+        match output {
+            OutputFormat::Json => Ok(crate::text::json_text(&rollouts)?),
+            OutputFormat::Yaml => policy::to_yaml(&rollouts),
+            OutputFormat::Table => Ok(slow::render_rollouts(&rollouts)),
+        }
+    }
+
     async fn explain_node(&self, lead: &TreeNodePath<'_>, limit: usize) -> ObjectExplanation {
         let node = lead.node;
         let mut ask = InspectClient::new(self.cluster.client.clone());
@@ -137,7 +173,7 @@ impl ExplainContext<'_> {
             explained.push(self.explain_cause(&mut ask, lead, cause).await);
         }
         ObjectExplanation {
-            object: explained_name(node),
+            object: ExplainedObjectName::of_node(node),
             verdict: node.verdict,
             reason: node.reason.clone(),
             message: node.detail.clone(),
@@ -195,7 +231,7 @@ impl ExplainContext<'_> {
         let path =
             lead.above.iter().skip(from).chain([&node]).map(|node| format!("{} {}", node.kind, node.name));
         let mut cause = ExplainedCause {
-            object: explained_name(node),
+            object: ExplainedObjectName::of_node(node),
             path: path.collect(),
             verdict: node.verdict,
             reason: node.reason.clone(),
@@ -212,23 +248,10 @@ impl ExplainContext<'_> {
         };
         if let Some(found) = self.index.get(node) {
             self.inspect_object(ask, lead, found, &object, &mut cause).await;
-        } else if let Some(found) = self.reread_object(ask, node).await {
+        } else if let Some(found) = reread_object(&self.cluster.client, self.survey, ask, node).await {
             self.inspect_object(ask, lead, &found, &object, &mut cause).await;
         }
         cause
-    }
-
-    /// Reads an object again in full, as only the verdict of most objects is kept.
-    async fn reread_object(&self, ask: &mut InspectClient, node: &TreeNode) -> Option<ParentObject> {
-        let api = self.survey.find_kind(node)?;
-        let namespace = Some(&*node.namespace).filter(|_| api.namespaced);
-        match get_live::<ParentObject>(&self.cluster.client, api, namespace, &node.name).await {
-            Ok(found) => found.map(|found| found.with_type_meta(&api.api_version(), &api.kind)),
-            Err(error) => {
-                ask.refused.insert(format!("{} {}: {}", node.kind, node.name, error.detail));
-                None
-            }
-        }
     }
 
     /// Reads the object, its owned objects and its Events for the cause.
@@ -285,14 +308,5 @@ impl ExplainContext<'_> {
 
     fn find_policy(&self, name: &str) -> Option<&CompiledPolicy> {
         self.cluster.policies.iter().find(|(known, _)| known == name).map(|(_, compiled)| compiled)
-    }
-}
-
-fn explained_name(node: &TreeNode) -> ExplainedObjectName {
-    ExplainedObjectName {
-        group: node.group.clone(),
-        kind: node.kind.clone(),
-        namespace: node.namespace.clone(),
-        name: node.name.clone(),
     }
 }

@@ -3,7 +3,7 @@
 use inspect::finalizer_holders::LikelyHolder;
 use inspect::owned::OwnedObject;
 use inspect::recent_events::RecentEvent;
-use rollcall_core::NodeReason;
+use rollcall_core::{NodeReason, TreeNode};
 use serde::Serialize;
 
 use super::ruling::ExplainedField;
@@ -15,6 +15,17 @@ pub(super) struct ExplainedObjectName {
     pub(super) kind: String,
     pub(super) namespace: String,
     pub(super) name: String,
+}
+
+impl ExplainedObjectName {
+    pub(super) fn of_node(node: &TreeNode) -> ExplainedObjectName {
+        ExplainedObjectName {
+            group: node.group.clone(),
+            kind: node.kind.clone(),
+            namespace: node.namespace.clone(),
+            name: node.name.clone(),
+        }
+    }
 }
 
 /// Explanation of one object's state.

@@ -1,0 +1,41 @@
+//! A part of an object's time, and what it was spent on.
+
+use readiness::Time;
+use serde::Serialize;
+
+/// What time was spent on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum WaitCause {
+    /// No node had accepted a pod.
+    Scheduling,
+    /// An image was pulled.
+    ImagePull,
+    /// An init container ran.
+    InitContainer,
+    /// Containers ran, and their probes did not succeed yet.
+    Starting,
+    /// A Job ran.
+    Job,
+    /// A custom resource did not have its next child yet, or said of itself that it was not ready: the time of its operator.
+    Operator,
+    /// A built-in object did not have its next pod yet, or was not ready though its pods were: the time of its controller.
+    Controller,
+    /// A pod was on its node, and its volumes, its network or its containers were being made.
+    Kubelet,
+    /// All children were ready, and the parent was not told yet: `settle`, `hold` and the debounce of its policy.
+    Settling,
+}
+
+/// A part of an object's time that its fields or its Events tell apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RolloutStep {
+    /// What it was spent on.
+    pub cause: WaitCause,
+    /// More of it, such as the image; may be empty.
+    pub detail: String,
+    /// Its beginning.
+    pub from: Time,
+    /// Its end.
+    pub to: Time,
+}

@@ -1,0 +1,196 @@
+//! `rollcall explain --slow`: what a rollout waited for, one thing after the other, and for how long.
+
+use std::fmt::Write as _;
+
+use anyhow::{Context, bail};
+use inspect::client::InspectClient;
+use inspect::rollout::{PathPart, RolloutObject, WaitCause, critical_path, spec_changed_at, told_ready_at};
+use readiness::{RuleKind, Time};
+use rollcall_core::TreeNode;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::object_explanation::ExplainedObjectName;
+use super::reread::reread_object;
+use crate::live::node_reason::is_node_ready;
+use crate::live::policy_cluster::PolicyCluster;
+use crate::live::survey::ClusterSurvey;
+use crate::text::sanitize_text;
+
+/// Maximum number of objects of one rollout that are read.
+const MAX_READ_OBJECTS: usize = 500;
+/// One part of the way.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ExplainedPart {
+    object: String,
+    cause: WaitCause,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    detail: String,
+    from: String,
+    to: String,
+    seconds: f64,
+}
+
+/// What the rollout of the current generation of an object waited for.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ExplainedRollout {
+    object: ExplainedObjectName,
+    generation: Option<i64>,
+    /// It is over: the object is ready.
+    is_over: bool,
+    from: String,
+    to: String,
+    seconds: f64,
+    parts: Vec<ExplainedPart>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    not_read: Vec<String>,
+}
+
+/// Explains the rollout of an object, of which `condition` speaks; an error if it cannot be read, or does not say when it
+/// began.
+pub(super) async fn explain_rollout(
+    cluster: &PolicyCluster,
+    survey: &ClusterSurvey,
+    node: &TreeNode,
+    condition: Option<&str>,
+    now: Time,
+) -> anyhow::Result<ExplainedRollout> {
+    let mut ask = InspectClient::new(cluster.client.clone());
+    let unfinished = (!is_node_ready(node)).then_some(now);
+    let (client, left) = (&cluster.client, MAX_READ_OBJECTS);
+    let mut reader = RolloutReader { client, survey, ask: &mut ask, unfinished, left, is_cut: false };
+    let Some(object) = reader.read_object(node).await else {
+        let why: Vec<_> = ask.refused.into_iter().collect();
+        bail!("{} {} could not be read: {}", node.kind, node.name, why.join("; "));
+    };
+    let from = spec_changed_at(&object);
+    let from = from.with_context(|| format!("{} {} has no timestamps", node.kind, node.name))?;
+    let root = reader.read_tree(node, &object).await;
+    if reader.is_cut {
+        ask.refused.insert(format!("more than {MAX_READ_OBJECTS} objects"));
+    }
+    let told = condition.and_then(|condition| told_ready_at(&object, condition));
+    // In shadow mode nobody is told: it was over when the last child was ready.
+    let to = unfinished.or(told).or_else(|| root.ready_since()).unwrap_or(now);
+    let parts = critical_path(&root, from, to).into_iter().map(ExplainedPart::from_part).collect();
+    Ok(ExplainedRollout {
+        object: ExplainedObjectName::of_node(node),
+        generation: object["metadata"]["generation"].as_i64(),
+        is_over: unfinished.is_none(),
+        from: from.to_string(),
+        to: to.to_string(),
+        seconds: seconds(from, to),
+        parts,
+        not_read: ask.refused.into_iter().collect(),
+    })
+}
+
+struct RolloutReader<'r> {
+    client: &'r kube::Client,
+    survey: &'r ClusterSurvey,
+    ask: &'r mut InspectClient,
+    /// Time at which what has not ended is taken to end.
+    unfinished: Option<Time>,
+    /// Number of objects that may still be read.
+    left: usize,
+    /// There were more.
+    is_cut: bool,
+}
+
+impl RolloutReader<'_> {
+    async fn read_object(&mut self, node: &TreeNode) -> Option<Value> {
+        let Some(left) = self.left.checked_sub(1) else {
+            self.is_cut = true;
+            return None;
+        };
+        self.left = left;
+        let found = reread_object(self.client, self.survey, self.ask, node).await?;
+        serde_json::from_str(found.text.get()).ok()
+    }
+
+    async fn read_tree(&mut self, node: &TreeNode, object: &Value) -> RolloutObject {
+        let is_pod = RuleKind::from_group_kind(&node.group, &node.kind) == RuleKind::Pod;
+        let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
+        let events = if is_pod { self.ask.list_events(&node.namespace, uid).await } else { Vec::new() };
+        let mut rollout = RolloutObject::from_object(object, &events, is_node_ready(node), self.unfinished);
+        for child in &node.children {
+            if let Some(object) = self.read_object(child).await {
+                rollout.children.push(Box::pin(self.read_tree(child, &object)).await);
+            }
+        }
+        rollout
+    }
+}
+
+impl ExplainedPart {
+    fn from_part(part: PathPart) -> ExplainedPart {
+        ExplainedPart {
+            object: part.object,
+            cause: part.cause,
+            detail: part.detail,
+            from: part.from.to_string(),
+            to: part.to.to_string(),
+            seconds: seconds(part.from, part.to),
+        }
+    }
+}
+
+fn seconds(from: Time, to: Time) -> f64 {
+    readiness::millis_to_seconds(to.0.saturating_sub(from.0))
+}
+
+/// A duration as people say it: `5 m 3 s`.
+fn duration_text(seconds: f64) -> String {
+    let whole = std::time::Duration::try_from_secs_f64(seconds.round()).unwrap_or_default();
+    humantime::format_duration(whole).to_string()
+}
+
+/// What a part was spent on, in words.
+fn part_text(part: &ExplainedPart) -> String {
+    let what = match part.cause {
+        WaitCause::Scheduling => "waited for a node",
+        WaitCause::ImagePull => "image pull",
+        WaitCause::InitContainer => "init container",
+        WaitCause::Starting => "started, until its probes succeeded",
+        WaitCause::Job => "ran",
+        WaitCause::Operator => "its operator",
+        WaitCause::Controller => "its controller",
+        WaitCause::Kubelet => "volumes, network, containers",
+        WaitCause::Settling => "its policy: settle, hold, debounce",
+    };
+    let between = if matches!(part.cause, WaitCause::Operator | WaitCause::Controller) { "," } else { "" };
+    let detail = if part.detail.is_empty() { String::new() } else { format!("{between} {}", part.detail) };
+    sanitize_text(&format!("{}: {what}{detail}", part.object)).into_owned()
+}
+
+/// All rollouts as text.
+pub(super) fn render_rollouts(rollouts: &[ExplainedRollout]) -> String {
+    let mut text = String::new();
+    for rollout in rollouts {
+        let ExplainedObjectName { kind, namespace, name, .. } = &rollout.object;
+        let slash = if namespace.is_empty() { "" } else { "/" };
+        let generation = rollout.generation.map_or_else(String::new, |n| format!(" generation {n}"));
+        let whole = duration_text(rollout.seconds);
+        let head = if rollout.is_over {
+            format!("{kind} {namespace}{slash}{name}: ready {whole} after{generation} was written")
+        } else {
+            format!("{kind} {namespace}{slash}{name}: not ready, {whole} after{generation} was written")
+        };
+        _ = writeln!(text, "{} ({})", sanitize_text(&head), rollout.from);
+        for part in &rollout.parts {
+            let percent = part.seconds * 100.0 / rollout.seconds;
+            _ = writeln!(
+                text,
+                "  {:>12}  {percent:>3.0} %  {}",
+                duration_text(part.seconds),
+                part_text(part)
+            );
+        }
+        for what in &rollout.not_read {
+            _ = writeln!(text, "  not read: {}", sanitize_text(what));
+        }
+    }
+    text
+}

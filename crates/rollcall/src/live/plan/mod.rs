@@ -4,17 +4,21 @@ mod cluster_libraries;
 mod condition_change;
 mod policy_change;
 mod render;
+mod replay;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
 use controller::args::ClusterArgs;
+use controller::history::HistoryStore;
+use controller::history::read::HistoryEntries;
 use policy::offline::OfflineRollup;
 use policy::{CompiledPolicy, FoundPolicy, IdRegistry, PolicyBook, PolicySettings, read_file};
-use readiness::Time;
+use readiness::{Time, saturating_millis};
 use watcher::{ApiKind, LivePage, ParentObject};
 
 use super::connect::connect_cluster;
@@ -29,6 +33,7 @@ use cluster_libraries::ClusterLibraries;
 use condition_change::{ParentKey, ParentSays, compare_answers};
 use policy_change::{PlannedPolicyChange, list_changes};
 use render::{PlanFormat, PlanReport};
+use replay::{AnswerDamping, ReplayedPolicy, replay_policy};
 
 /// `rollcall plan`.
 #[derive(Args, Debug)]
@@ -51,6 +56,14 @@ pub(crate) struct PlanArgs {
     /// Service account whose rights are checked, as NAMESPACE/NAME.
     #[arg(long, value_name = "NAMESPACE/NAME", default_value = "rollcall-system/rollcall", value_parser = parse_service_account)]
     service_account: ServiceAccountName,
+    /// Also play a history against the changed policies: how often parents would have flapped with their hold, grace and quorum.
+    /// Object store that `run --history` fills, read with your own credentials: s3://bucket/prefix, gs://…, az://…,
+    /// file:///folder.
+    #[arg(long, value_name = "URL")]
+    replay: Option<String>,
+    /// Time span of the history to play.
+    #[arg(long, default_value = "7d", value_parser = humantime::parse_duration, value_name = "DURATION", requires = "replay")]
+    since: Duration,
     /// Output format.
     #[arg(short = 'o', long, value_enum, default_value = "text", value_name = "FORMAT")]
     output: PlanFormat,
@@ -90,12 +103,50 @@ pub(crate) async fn plan_policies(cluster: &ClusterArgs, args: &PlanArgs) -> any
         unread.push(format!("rights of {}: {error:#}", args.service_account.to_subject()));
         Vec::new()
     });
-    let report = PlanReport { policies: changes, parents, lacking, unread, files: args.files.clone() };
+    let replayed = match &args.replay {
+        Some(url) => {
+            replay_history(
+                url,
+                Time(now.0 - saturating_millis(args.since)),
+                now,
+                (&now_decided, &then_decided),
+                &changes,
+                &mut unread,
+            )
+            .await?
+        }
+        None => Vec::new(),
+    };
+    let report =
+        PlanReport { policies: changes, replayed, parents, lacking, unread, files: args.files.clone() };
     for what in &report.unread {
         print_error_line(&format!("not read: {what}"));
     }
     write_stdout(&report.render(args.output, args.limit)?)?;
     Ok(ExitCode::from(report.exit_code()))
+}
+
+/// Plays what was recorded under each policy that changes.
+async fn replay_history(
+    url: &str,
+    since: Time,
+    now: Time,
+    decided: (&DecidedPolicies, &DecidedPolicies),
+    changes: &[PlannedPolicyChange],
+    unread: &mut Vec<String>,
+) -> anyhow::Result<Vec<ReplayedPolicy>> {
+    let before: BTreeMap<_, _> = decided.0.compiled().collect();
+    let store = HistoryStore::open(url)?;
+    let changed: Vec<_> = decided.1.compiled().filter(|(name, _)| names(changes, name)).collect();
+    let of_changed = |policy: &str| changed.iter().any(|(name, _)| name == policy);
+    let found = HistoryEntries::read_range(&store, since, now, |entry| of_changed(&entry.policy)).await?;
+    unread.extend(found.unreadable.iter().map(|(batch, why)| format!("{batch}: {why}")));
+    let replayed = changed.iter().map(|(name, compiled)| {
+        let would = AnswerDamping::of_policy(compiled);
+        let then = before.get(name).map_or(would, AnswerDamping::of_policy);
+        replay_policy(name, &found.entries, then, would, now)
+    });
+    Ok(replayed.collect())
 }
 
 fn names(changes: &[PlannedPolicyChange], policy: &str) -> bool {

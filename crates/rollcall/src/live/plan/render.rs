@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::condition_change::{ConditionChange, ConditionChanges, ParentSays, ParentTurn};
 use super::policy_change::PlannedPolicyChange;
+use super::replay::ReplayedPolicy;
 use crate::terminal::TerminalCapabilities;
 use crate::text::{StyledLine, TextStyle, json_text, sanitize_text};
 
@@ -26,6 +27,8 @@ const SHOWN_PARENTS: usize = 100;
 /// Everything that a plan found.
 pub(super) struct PlanReport {
     pub(super) policies: Vec<PlannedPolicyChange>,
+    /// What a history would have been with them.
+    pub(super) replayed: Vec<ReplayedPolicy>,
     pub(super) parents: ConditionChanges,
     /// Rights that the service account lacks, one line each.
     pub(super) lacking: Vec<String>,
@@ -48,6 +51,7 @@ impl PlanReport {
         match output {
             PlanFormat::Json => Ok(json_text(&json!({
                 "policies": self.policies,
+                "replayed": self.replayed,
                 "parents": self.parents.changes.iter().take(limit.unwrap_or(usize::MAX)).collect::<Vec<_>>(),
                 "counts": self.counts(),
                 "lackingRights": self.lacking,
@@ -78,6 +82,7 @@ impl PlanReport {
         let width = TerminalCapabilities::stdout_width().unwrap_or(usize::MAX);
         let mut lines: Vec<StyledLine> =
             self.policies.iter().map(|policy| StyledLine::new(TextStyle::Plain, policy.to_line())).collect();
+        lines.extend(self.replayed.iter().map(|of| StyledLine::new(TextStyle::Plain, of.to_line())));
         // Other words alone are counted, not shown: they change all the time.
         let shown = self.parents.changes.iter().filter(|change| change.turn != ParentTurn::Words);
         let shown: Vec<&ConditionChange> = shown.collect();

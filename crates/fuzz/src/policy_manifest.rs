@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use api::ReadinessPolicySpec;
-use policy::rbac::{CrdNames, RoleOptions, RoleSubject, policy_manifests, policy_rights, roles_yaml};
+use policy::rbac::{CrdNames, RoleOptions, RoleSubject, manifests_yaml, policy_manifests, policy_rights};
 use policy::{
     CompiledPolicy, FoundPolicy, PolicyManifest, PolicySettings, check_written_spec, compile, is_object_name,
     parse_manifests,
@@ -111,7 +111,7 @@ fn check_roles(name: &str, compiled: &CompiledPolicy) {
     for rule in roles.iter().filter_map(|role| role["rules"].as_array()).flatten() {
         assert!(!rule.to_string().contains('*'), "{rule}");
     }
-    let yaml = roles_yaml(&roles).unwrap();
+    let yaml = manifests_yaml(&roles).unwrap();
     assert!(!yaml.contains(|c: char| c.is_control() && c != '\n'), "{yaml:?}");
     let printed = rollcall_yaml::read_all(yaml.as_bytes()).unwrap();
     let printed: Vec<Value> =

@@ -12,6 +12,7 @@ use crate::complete::{self, CompletionArgs};
 use crate::demo::DemoArgs;
 use crate::eval::{self, EvalArgs};
 use crate::generate::{self, CrdDefaultsArgs, HealthLuaArgs, ManPagesArgs, ReadersArgs};
+use crate::install::InstallArgs;
 use crate::live::{DoctorArgs, ExplainArgs, HistoryArgs, PlanArgs, SuggestArgs, TreeArgs, WaitArgs};
 use crate::rbac::{self, RbacArgs};
 use crate::version::{self, VersionArgs};
@@ -22,11 +23,10 @@ First steps:
   rollcall suggest > policy.yaml      policies for what is in the cluster, with the evidence for each
   rollcall check -f policy.yaml       is the policy valid, and what rights does it need?
   rollcall eval -f manifests.yaml     which of these objects are ready?
-  rollcall crd | kubectl apply -f -
-  rollcall rbac -f policy.yaml | kubectl apply -f -
+  rollcall install -f policy.yaml | kubectl apply --server-side -f -
   kubectl apply -f policy.yaml        begin with `mode: shadow`: evaluates everything, writes nothing
   rollcall plan -f policy.yaml        what would the parents in the cluster say with it?
-  rollcall run                        from here; in the cluster: kubectl apply -k deploy/kustomize
+  rollcall run                        the service from here, instead of in the cluster
   kubectl get readinesspolicies       its status; when it is right, remove `mode: shadow`
   rollcall tree                       parents and their children, read with your own rights
   rollcall explain database/orders    why it is not ready: root causes first
@@ -61,6 +61,9 @@ enum CliCommand {
     Run(Box<RunArgs>),
     /// Evaluate manifests without a cluster: which objects are ready, and which rule decided.
     Eval(Box<EvalArgs>),
+    /// Print everything that a cluster needs to run Rollcall, for `kubectl apply -f -`: definitions, rights of the policies, the
+    /// Deployment, dashboards and alerts; or the same as values of the Helm chart.
+    Install(InstallArgs),
     /// Print the CustomResourceDefinitions, for `kubectl apply -f -`.
     Crd,
     /// Print the RBAC roles that policies need, and no more, for `kubectl apply -f -`; or check that they are granted.
@@ -125,6 +128,7 @@ impl CommandLine {
             CliCommand::Demo(args) => commands::run_demo(args),
             CliCommand::Run(args) => commands::run_service(&self.cluster, *args),
             CliCommand::Eval(args) => eval::run_eval(&self.cluster, &args),
+            CliCommand::Install(args) => commands::print_installation(&self.cluster, &args),
             CliCommand::Crd => commands::print_crds(),
             CliCommand::Rbac(args) => commands::block_on(rbac::run_rbac(&self.cluster, &args)),
             CliCommand::Check(args) => commands::check_policies(&args),

@@ -12,6 +12,7 @@ use policy::{CompiledPolicy, PolicySettings, parse_selector, read_file};
 
 use crate::check::{self, CheckArgs};
 use crate::demo::{self, DemoArgs};
+use crate::install::{self, InstallArgs};
 use crate::limits::STUCK_AFTER;
 use crate::live::{self, DoctorArgs, ExplainArgs, HistoryArgs, PlanArgs, SuggestArgs, TreeArgs, WaitArgs};
 use crate::telemetry;
@@ -68,6 +69,10 @@ pub(crate) fn run_service(cluster: &ClusterArgs, args: RunArgs) -> CommandResult
 pub(crate) fn print_crds() -> CommandResult {
     print_stdout(&crds::crds_yaml()?)?;
     Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn print_installation(cluster: &ClusterArgs, args: &InstallArgs) -> CommandResult {
+    block_on(install::print_installation(cluster, args))
 }
 
 pub(crate) fn check_policies(args: &CheckArgs) -> CommandResult {

@@ -7,6 +7,7 @@ mod complete;
 mod demo;
 mod eval;
 mod generate;
+mod install;
 mod limits;
 mod live;
 mod rbac;

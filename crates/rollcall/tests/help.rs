@@ -39,7 +39,7 @@ fn help_teaches_the_order_and_names_no_command_that_is_not_there() {
     let taught: Vec<_> = taught.collect();
     assert_eq!(
         taught,
-        ["demo", "suggest", "check", "eval", "crd", "rbac", "plan", "run", "tree", "explain", "doctor"]
+        ["demo", "suggest", "check", "eval", "install", "plan", "run", "tree", "explain", "doctor"]
     );
     assert!(taught.iter().all(|command| known.contains(command)), "{known:?}");
     assert!(steps.find("mode: shadow") < steps.find("rollcall run"), "in shadow first");

@@ -48,7 +48,7 @@ pub(super) fn words(list: &Value) -> Vec<String> {
 }
 
 /// Group, resource and verb of each right.
-fn rights(role: &Value) -> Vec<(String, String, String)> {
+pub(super) fn rights(role: &Value) -> Vec<(String, String, String)> {
     let rules = role["rules"].as_array().map(Vec::as_slice).unwrap_or_default();
     let mut all = Vec::new();
     for rule in rules {

@@ -33,6 +33,7 @@ mod guides;
 mod helm;
 mod history;
 mod identity;
+mod install;
 mod inventory;
 mod kopf;
 mod kopf_failed;

@@ -101,15 +101,17 @@ fn what_it_says_at_a_glance(tenant: &TestTenant) -> Result<()> {
     let plugins = tenant.folder.join("bin");
     std::fs::create_dir_all(&plugins)?;
     std::os::unix::fs::symlink(places::rollcall()?, plugins.join("kubectl-rollcall"))?;
-    let asked: [Asked; 16] = [
+    let asked: [Asked; 18] = [
         ("kubectl explain readinesspolicies.spec", &[], "settle"),
         ("kubectl get readinesspolicies", &[], "databases"),
         ("kubectl wait --for=condition=Ready", &[("wait", "wait database/orders")], "condition met"),
         ("rollcall tree database/orders", &[], "StatefulSet"),
         ("kubectl rollcall tree …", &[("…", "database/orders")], "StatefulSet"),
         ("rollcall explain database/orders", &[], "orders"),
+        ("rollcall explain database/orders --slow", &[], "after generation 1 was written"),
         ("rollcall wait database/orders --timeout 10m", &[], ""),
         ("rollcall suggest", &[], "# left out: policy databases names it already"),
+        ("rollcall install -f policy.yaml", &[], "rollcall-dashboard-fleet"),
         ("rollcall doctor", &[], ""),
         ("rollcall history database/orders", &[], "ChildrenMissing"),
         ("rollcall completion", &[("completion", "completion bash")], "_rollcall"),

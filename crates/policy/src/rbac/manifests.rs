@@ -86,7 +86,7 @@ pub fn policy_manifests(policy: &str, rights: &PolicyRights, options: &RoleOptio
 }
 
 /// Manifests as one stream of YAML documents.
-pub fn roles_yaml(manifests: &[Value]) -> anyhow::Result<String> {
+pub fn manifests_yaml(manifests: &[Value]) -> anyhow::Result<String> {
     let document =
         |manifest: &Value| Ok(format!("---\n{}\n", crate::yaml::to_yaml(manifest)?.trim_end_matches('\n')));
     manifests.iter().map(document).collect()

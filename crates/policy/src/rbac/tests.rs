@@ -22,7 +22,7 @@ fn options(namespaces: &[&str]) -> RoleOptions {
 
 fn printed(name: &str, compiled: &CompiledPolicy, namespaces: &[&str]) -> Vec<Value> {
     let rights = policy_rights(compiled, &CrdNames::default());
-    let text = roles_yaml(&policy_manifests(name, &rights, &options(namespaces))).expect("YAML");
+    let text = manifests_yaml(&policy_manifests(name, &rights, &options(namespaces))).expect("YAML");
     serde_saphyr::from_multiple(&text).expect("YAML that is read as it was written")
 }
 

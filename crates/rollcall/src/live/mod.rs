@@ -28,7 +28,7 @@ pub(crate) use doctor::{DoctorArgs, diagnose_cluster};
 pub(crate) use explain::{ExplainArgs, explain_targets};
 pub(crate) use history::{HistoryArgs, print_history};
 pub(crate) use plan::{PlanArgs, plan_policies};
-pub(crate) use suggest::{SuggestArgs, suggest_policies};
+pub(crate) use suggest::{SuggestArgs, suggest_policies, suggested_policies};
 pub(crate) use tree::{TreeArgs, print_tree};
 pub(crate) use uncounted::UNCOUNTED_ROLE;
 pub(crate) use wait::{WaitArgs, run_wait};

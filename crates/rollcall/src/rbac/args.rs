@@ -60,7 +60,7 @@ pub(super) enum CheckedIdentity {
 }
 
 /// Only names that the API server allows become part of a role.
-fn object_name(text: &str) -> Result<String, String> {
+pub(crate) fn object_name(text: &str) -> Result<String, String> {
     if is_object_name(text) { Ok(text.to_owned()) } else { Err(policy::NOT_AN_OBJECT_NAME.to_owned()) }
 }
 

@@ -7,11 +7,11 @@ mod review;
 use std::process::ExitCode;
 
 use controller::args::ClusterArgs;
-use policy::rbac::{grant_manifests, own_manifests, policy_manifests, policy_rights, roles_yaml};
+use policy::rbac::{grant_manifests, manifests_yaml, own_manifests, policy_manifests, policy_rights};
 
 use crate::commands::print_stdout;
-pub(crate) use args::RbacArgs;
-use policies::RbacPolicies;
+pub(crate) use args::{RbacArgs, object_name};
+pub(crate) use policies::RbacPolicies;
 pub(crate) use review::lacking_policy_rights;
 
 pub(crate) async fn run_rbac(cluster: &ClusterArgs, args: &RbacArgs) -> anyhow::Result<ExitCode> {
@@ -33,6 +33,6 @@ pub(crate) async fn run_rbac(cluster: &ClusterArgs, args: &RbacArgs) -> anyhow::
     if !grant_roles.is_empty() {
         manifests.extend(grant_manifests(&grant_roles, &options));
     }
-    print_stdout(&roles_yaml(&manifests)?)?;
+    print_stdout(&manifests_yaml(&manifests)?)?;
     Ok(code)
 }

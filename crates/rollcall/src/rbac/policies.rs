@@ -1,7 +1,7 @@
 //! The policies whose rights are asked for, and what is known of their kinds.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use controller::args::ClusterArgs;
@@ -16,30 +16,30 @@ use crate::text::print_error_line;
 
 /// Policies by name, with what is known of their kinds.
 #[derive(Default)]
-pub(super) struct RbacPolicies {
-    pub(super) valid: Vec<(String, CompiledPolicy)>,
+pub(crate) struct RbacPolicies {
+    pub(crate) valid: Vec<(String, CompiledPolicy)>,
     /// Policies that are not valid, each with the error.
-    pub(super) invalid: Vec<String>,
-    pub(super) crds: CrdNames,
+    pub(crate) invalid: Vec<String>,
+    pub(crate) crds: CrdNames,
 }
 
 impl RbacPolicies {
     /// Reads the policies that the arguments name. An invalid one in a file is an error; in the cluster the others are
     /// still told.
     pub(super) async fn read(cluster: &ClusterArgs, args: &RbacArgs) -> anyhow::Result<RbacPolicies> {
-        let mut found = RbacPolicies::from_files(args)?;
+        let mut found = RbacPolicies::from_files(&args.files)?;
         if args.all || !args.policies.is_empty() {
             let (client, _) = connect_cluster(cluster).await?;
-            found.add_policies_of_cluster(&client, args).await?;
+            found.add_policies_of_cluster(&client, &args.policies).await?;
             found.resolve_kinds(&client).await?;
         }
         Ok(found)
     }
 
     /// Reads the policies of the files only.
-    pub(super) fn from_files(args: &RbacArgs) -> anyhow::Result<RbacPolicies> {
+    pub(crate) fn from_files(files: &[PathBuf]) -> anyhow::Result<RbacPolicies> {
         let (mut found, mut crds) = (RbacPolicies::default(), Vec::new());
-        for file in &args.files {
+        for file in files {
             for manifest in read_manifests(file)? {
                 match manifest {
                     PolicyManifest::Policy(policy) => {
@@ -54,20 +54,20 @@ impl RbacPolicies {
         Ok(found)
     }
 
-    /// Adds the named policies of the cluster, or all of them.
-    pub(super) async fn add_policies_of_cluster(
+    /// Adds the named policies of the cluster, or all of them if none is named.
+    pub(crate) async fn add_policies_of_cluster(
         &mut self,
         client: &kube::Client,
-        args: &RbacArgs,
+        names: &[String],
     ) -> anyhow::Result<()> {
         let mut policies = controller::release::list_policies(client).await?;
         policies.sort_by(|a, b| a.name.cmp(&b.name));
-        for name in &args.policies {
+        for name in names {
             if !policies.iter().any(|policy| policy.name == *name) {
                 bail!("there is no policy {name} in the cluster");
             }
         }
-        policies.retain(|policy| args.policies.is_empty() || args.policies.contains(&policy.name));
+        policies.retain(|policy| names.is_empty() || names.contains(&policy.name));
         for policy in policies {
             match policy.compile_spec(&PolicySettings::with_stuck_after(STUCK_AFTER)) {
                 Ok(compiled) => self.valid.push((policy.name, compiled)),
@@ -79,7 +79,7 @@ impl RbacPolicies {
 
     /// Asks the server for the plurals of the kinds, and whether they have a status subresource. Kinds that are not
     /// installed keep the usual ones.
-    pub(super) async fn resolve_kinds(&mut self, client: &kube::Client) -> anyhow::Result<()> {
+    pub(crate) async fn resolve_kinds(&mut self, client: &kube::Client) -> anyhow::Result<()> {
         let kinds: BTreeSet<_> = self
             .valid
             .iter()
@@ -96,7 +96,7 @@ impl RbacPolicies {
     }
 
     /// Prints what is wrong with invalid policies; returns `true` if there are any.
-    pub(super) fn report_invalid(&self) -> bool {
+    pub(crate) fn report_invalid(&self) -> bool {
         self.invalid.iter().for_each(|what| print_error_line(what));
         !self.invalid.is_empty()
     }

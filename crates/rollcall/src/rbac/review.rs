@@ -34,9 +34,9 @@ pub(super) async fn check_rights(
 ) -> anyhow::Result<ExitCode> {
     let (client, _) = connect_cluster(cluster).await?;
     let everything = !args.names_policies();
-    let mut found = RbacPolicies::from_files(args)?;
+    let mut found = RbacPolicies::from_files(&args.files)?;
     if everything || args.all || !args.policies.is_empty() {
-        found.add_policies_of_cluster(&client, args).await?;
+        found.add_policies_of_cluster(&client, &args.policies).await?;
     }
     found.resolve_kinds(&client).await?;
     let subject = match whose {

@@ -24,10 +24,10 @@ use parent_evidence::ParentEvidence;
 use suggested_policy::PolicySuggestion;
 
 /// `rollcall suggest`.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 #[command(
     after_help = "It lists the metadata of every kind that the cluster serves, and whole objects of the custom kinds that own \
-                  something, with your own rights; it changes nothing. What it prints is a file of policies in shadow mode, with \
+                  something, with your own rights; it changes nothing. What it prints is a file of policies, in shadow mode unless told otherwise, with \
                   what each rests on in comments: check it, read it, apply it. A kind is left out if a policy names it already, or \
                   if it says Ready itself, and nowhere while its children are not.\n\nExit codes: 0 printed; 2 the cluster could not be read."
 )]
@@ -39,25 +39,68 @@ pub(crate) struct SuggestArgs {
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<String>,
     /// Output format: `yaml` prints policies with comments; `json` prints one array of suggestions.
-    #[arg(short, long, value_enum, default_value = "yaml", value_name = "FORMAT")]
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     output: SuggestFormat,
+    /// Mode of the policies: `shadow` evaluates and writes nothing to parents; `write` begins to write conditions as soon as the
+    /// policies are applied.
+    #[arg(long, value_enum, default_value_t, value_name = "MODE")]
+    mode: SuggestedMode,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum SuggestFormat {
+    #[default]
     Yaml,
     Json,
 }
 
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum SuggestedMode {
+    #[default]
+    Shadow,
+    Write,
+}
+
+/// What is suggested for the kinds of a cluster, and what could not be read.
+struct SuggestionRun {
+    suggestions: Vec<PolicySuggestion>,
+    unread: BTreeMap<String, String>,
+}
+
 pub(crate) async fn suggest_policies(cluster: &ClusterArgs, args: &SuggestArgs) -> anyhow::Result<ExitCode> {
     let (client, _) = connect_cluster(cluster).await?;
-    let survey = OwnerSurvey::read(&client, args.namespace.as_deref()).await?;
-    let named = existing_policies(&client).await;
+    let mut run = collect_suggestions(&client, args).await?;
+    report_unread(&run.unread);
+    if args.mode == SuggestedMode::Write {
+        run.suggestions.iter_mut().for_each(PolicySuggestion::let_write);
+    }
+    print_suggestions(&run.suggestions, args)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The policies that are suggested for a cluster, in shadow mode. What could not be read is reported.
+pub(crate) async fn suggested_policies(
+    client: &kube::Client,
+) -> anyhow::Result<Vec<(String, CompiledPolicy)>> {
+    let run = collect_suggestions(client, &SuggestArgs::default()).await?;
+    report_unread(&run.unread);
+    compile_suggestions(&run.suggestions)
+}
+
+fn report_unread(unread: &BTreeMap<String, String>) {
+    for (what, why) in unread {
+        print_error_line(&format!("not read: {what}: {why}"));
+    }
+}
+
+async fn collect_suggestions(client: &kube::Client, args: &SuggestArgs) -> anyhow::Result<SuggestionRun> {
+    let survey = OwnerSurvey::read(client, args.namespace.as_deref()).await?;
+    let named = existing_policies(client).await;
     let (mut suggestions, mut seen, mut unread) = (Vec::new(), BTreeMap::new(), survey.unread.clone());
     for (name, owned) in &survey.owners {
         let Some(api) = survey.find_kind(name).filter(|api| is_asked_for(api, &args.kinds)) else { continue };
         let scope = args.namespace.as_deref().filter(|_| api.namespaced);
-        let objects = match list_live::<ParentObject>(&client, api, scope, None).await {
+        let objects = match list_live::<ParentObject>(client, api, scope, None).await {
             Ok(objects) => objects,
             Err(error) => {
                 unread.insert(api.to_string(), read_error_text(&error));
@@ -73,12 +116,23 @@ pub(crate) async fn suggest_policies(cluster: &ClusterArgs, args: &SuggestArgs) 
         seen.insert(key, evidence);
         suggestions.push(suggestion);
     }
-    judge_suggestions(&client, &mut suggestions, &seen).await?;
-    for (what, why) in &unread {
-        print_error_line(&format!("not read: {what}: {why}"));
+    judge_suggestions(client, &mut suggestions, &seen).await?;
+    Ok(SuggestionRun { suggestions, unread })
+}
+
+/// Compiles what is suggested, as a policy that is read from a file.
+fn compile_suggestions(suggestions: &[PolicySuggestion]) -> anyhow::Result<Vec<(String, CompiledPolicy)>> {
+    let mut policies = Vec::new();
+    for suggestion in suggestions.iter().filter(|suggestion| suggestion.left_out.is_none()) {
+        for manifest in parse_manifests(&suggestion.to_text())? {
+            let policy::PolicyManifest::Policy(found) = manifest else { continue };
+            let spec = found.spec.map_err(anyhow::Error::msg)?;
+            let compiled = compile(&spec, STUCK_AFTER)
+                .map_err(|problems| anyhow::anyhow!("{}: {problems:?}", found.name))?;
+            policies.push((found.name, compiled));
+        }
     }
-    print_suggestions(&suggestions, args.output)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(policies)
 }
 
 fn is_asked_for(api: &ApiKind, kinds: &[String]) -> bool {
@@ -108,16 +162,7 @@ async fn judge_suggestions(
     suggestions: &mut [PolicySuggestion],
     seen: &BTreeMap<(String, String), ParentEvidence>,
 ) -> anyhow::Result<()> {
-    let mut policies: Vec<(String, CompiledPolicy)> = Vec::new();
-    for suggestion in suggestions.iter().filter(|suggestion| suggestion.left_out.is_none()) {
-        for manifest in parse_manifests(&suggestion.to_text())? {
-            let policy::PolicyManifest::Policy(found) = manifest else { continue };
-            let spec = found.spec.map_err(anyhow::Error::msg)?;
-            let compiled = compile(&spec, STUCK_AFTER)
-                .map_err(|problems| anyhow::anyhow!("{}: {problems:?}", found.name))?;
-            policies.push((found.name, compiled));
-        }
-    }
+    let policies = compile_suggestions(suggestions)?;
     let mut cluster = PolicyCluster::of_policies(client.clone(), policies);
     let trees = ClusterSurvey::read(&mut cluster, current_time()).await.trees;
     cluster.report_unread();
@@ -182,8 +227,8 @@ fn collect_unready<'t>(suggestion: &PolicySuggestion, node: &'t TreeNode, unread
     }
 }
 
-fn print_suggestions(suggestions: &[PolicySuggestion], format: SuggestFormat) -> anyhow::Result<()> {
-    if format == SuggestFormat::Json {
+fn print_suggestions(suggestions: &[PolicySuggestion], args: &SuggestArgs) -> anyhow::Result<()> {
+    if args.output == SuggestFormat::Json {
         return write_stdout(&json_text(&suggestions)?).map(drop).map_err(Into::into);
     }
     let mut text: String = suggestions.iter().map(PolicySuggestion::to_text).collect();
@@ -191,9 +236,14 @@ fn print_suggestions(suggestions: &[PolicySuggestion], format: SuggestFormat) ->
         text.push_str("# No custom resource owns anything here.\n");
     } else {
         text.push_str(
-            "# Next, with this in suggested.yaml:\n#   rollcall check -f suggested.yaml\n#   rollcall rbac -f suggested.yaml | kubectl apply -f \
-             -\n#   kubectl apply -f suggested.yaml\n# and, before `mode: shadow` goes, the default of each CRD: rollcall crd-defaults -f CRD\n",
+            "# Next, with this in suggested.yaml:\n#   rollcall check -f suggested.yaml\n#   rollcall install -f suggested.yaml | kubectl apply \
+             --server-side -f -\n#   kubectl apply -f suggested.yaml\n# Where Rollcall runs already, its rights are enough: rollcall rbac -f \
+             suggested.yaml | kubectl apply -f -\n",
         );
+        if args.mode == SuggestedMode::Shadow {
+            text.push_str("# When `kubectl get readinesspolicies` shows what you expect: --mode write, and the same again.\n");
+        }
+        text.push_str("# So that a new object does not look ready at its first read, its CRD needs a default: rollcall crd-defaults -f CRD\n");
     }
     let lines: Vec<_> = text.lines().map(sanitize_text).collect();
     write_stdout(&(lines.join("\n") + "\n")).map(drop).map_err(Into::into)

@@ -142,6 +142,13 @@ impl PolicySuggestion {
         self.left_out = Some(why);
     }
 
+    /// Lets the policy write conditions.
+    pub(super) fn let_write(&mut self) {
+        if let Some(spec) = self.policy["spec"].as_object_mut() {
+            spec.remove("mode");
+        }
+    }
+
     /// The suggestion as YAML with comments.
     pub(super) fn to_text(&self) -> String {
         let objects =
@@ -180,7 +187,10 @@ impl PolicySuggestion {
         if let Some(evidence) = spec["evidence"].as_str() {
             _ = writeln!(text, "  evidence: {evidence}");
         }
-        text.push_str("  mode: shadow\n\n");
+        if let Some(mode) = spec["mode"].as_str() {
+            _ = writeln!(text, "  mode: {mode}");
+        }
+        text.push('\n');
         text
     }
 }

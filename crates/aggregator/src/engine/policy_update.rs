@@ -5,7 +5,7 @@ use readiness::Time;
 use super::scheduler::EvaluationScheduler;
 use crate::changed_rules::group_bit;
 use crate::evaluation::StageEvent;
-use crate::ids::{KindId, ObjectId, PolicyId};
+use crate::ids::{EvaluationId, KindId, ObjectId, PolicyId};
 use crate::list_gate::ListGate;
 use crate::types::{ChangeOrigin, EnginePolicy, KindState};
 
@@ -21,15 +21,28 @@ impl PolicyUpdate<'_> {
     pub(super) fn set_policy(&mut self, id: PolicyId, policy: Option<EnginePolicy>) {
         self.scheduler.policies.reserve_policy(id);
         let names = policy.as_ref().is_some_and(EnginePolicy::tracks_names);
+        let is_shadow = policy.as_ref().is_some_and(|policy| policy.shadow);
         self.set_changed_groups(id, 0);
         self.scheduler.policies.set_policy(id, policy);
         for evaluation in self.scheduler.graph.evaluations_under(id) {
             self.scheduler.graph.track_names(evaluation, names);
             // The answer of another policy that used the same id is not an answer of this one.
             self.scheduler.graph.advance_stage(evaluation, StageEvent::Outdated);
+            if is_shadow {
+                self.announce_unwritten(evaluation);
+            }
         }
         self.update_list_gate(id);
         self.doubt_answers(id);
+    }
+
+    /// Lets a parent go on that was observed before its policy was known: under a policy in shadow mode no write and no echo
+    /// of one will tell that its generation was announced.
+    fn announce_unwritten(&mut self, evaluation: EvaluationId) {
+        let held = self.scheduler.graph.evaluation_mut(evaluation);
+        if let Some(observed) = held.and_then(|held| held.observed.as_mut()) {
+            observed.phase.progress.announce();
+        }
     }
 
     /// Sets the list and watch state of a kind.

@@ -144,6 +144,19 @@ fn a_policy_in_the_shadow_judges_and_writes_nothing() {
 }
 
 #[test]
+fn a_policy_in_the_shadow_that_comes_after_its_objects_judges_them_all_the_same() {
+    let mut w = EngineHarness::empty();
+    // The task of a kind may bring its objects before the loop has the plan.
+    w.parent("db");
+    w.child("web", "db", Ready);
+    w.policy(POLICY, EnginePolicy { shadow: true, ..policy() });
+    w.sync();
+    w.run(20_000);
+    assert_eq!(w.reason("db").unwrap().as_str(), "AllChildrenReady");
+    assert!(w.server.log.is_empty());
+}
+
+#[test]
 fn a_condition_of_somebody_else_is_judged_and_left_alone() {
     let mut w = EngineHarness::with(policy());
     w.parent_so("db", |p| p.owned = true);

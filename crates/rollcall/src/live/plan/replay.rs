@@ -77,8 +77,10 @@ impl ReplayedPolicy {
     /// The result on one line.
     pub(super) fn to_line(&self) -> String {
         let ReplayedPolicy { policy, parents, flaps, would_flap, later, .. } = self;
-        let mut line =
-            format!("policy {policy}: {flaps} flaps of {parents} parents would have been {would_flap}");
+        let plural = if *parents == 1 { "" } else { "s" };
+        let mut line = format!(
+            "policy {policy}: of {parents} parent{plural}, {flaps} flaps would have been {would_flap}"
+        );
         if *later > 0 {
             let most = Duration::try_from_secs_f64(self.later_seconds).unwrap_or_default();
             let most = humantime::format_duration(most);

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::chart;
+use crate::releases::serve_monitors;
 
 const HOME: &str = "rollcall-system";
 
@@ -98,12 +99,7 @@ fn rendered(values: &str, name: &str) -> Result<Vec<Value>> {
 async fn the_charts_values_grant_what_the_bundle_grants_and_scrape_alike() -> Result<()> {
     let plane = Arc::new(ControlPlane::start(ClusterParts::Storage).await?);
     let tenant = TestTenant::start_on(plane, "installvalues").await?;
-    for plural in ["servicemonitors", "prometheusrules"] {
-        let file = places::program(&format!("{plural}.yaml"))?;
-        tenant.plane.kubectl(&["apply", "--server-side", "-f", &file.to_string_lossy()])?;
-        let crd = format!("CustomResourceDefinition/{plural}.monitoring.coreos.com");
-        tenant.until(&crd, says("Established", "True")).await?;
-    }
+    serve_monitors(&tenant).await?;
     tenant.crd(&CrdBuilder::new("Database")).await?;
     tenant.crd(&CrdBuilder::new("Cache")).await?;
     let spec = json!({ "children": [tenant.child("Deployment"), tenant.child("Cache")] });

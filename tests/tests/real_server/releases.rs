@@ -77,17 +77,23 @@ pub(super) fn ours(tenant: &TestTenant) -> Result<String> {
     Ok(named.chain(labelled.lines()).collect::<Vec<_>>().join("\n"))
 }
 
-/// A cluster with the Prometheus operator's kinds, a kind of parents, and a namespace that demands the restricted profile.
-async fn cluster() -> Result<TestTenant> {
-    let plane = Arc::new(ControlPlane::start(ClusterParts::Everything).await?);
-    let mut tenant = TestTenant::start_on(plane, "chart").await?;
-    "example.com".clone_into(&mut tenant.group);
+/// Serves the kinds of the Prometheus operator.
+pub(super) async fn serve_monitors(tenant: &TestTenant) -> Result<()> {
     for plural in ["servicemonitors", "prometheusrules"] {
         let file = places::program(&format!("{plural}.yaml"))?;
         tenant.plane.kubectl(&["apply", "--server-side", "-f", &file.to_string_lossy()])?;
         let crd = format!("CustomResourceDefinition/{plural}.monitoring.coreos.com");
         tenant.until(&crd, says("Established", "True")).await?;
     }
+    Ok(())
+}
+
+/// A cluster with the Prometheus operator's kinds, a kind of parents, and a namespace that demands the restricted profile.
+async fn cluster() -> Result<TestTenant> {
+    let plane = Arc::new(ControlPlane::start(ClusterParts::Everything).await?);
+    let mut tenant = TestTenant::start_on(plane, "chart").await?;
+    "example.com".clone_into(&mut tenant.group);
+    serve_monitors(&tenant).await?;
     tenant.crd(&CrdBuilder::new("Database")).await?;
     tenant.crd(&CrdBuilder::new("Cache")).await?;
     let restricted = json!({

@@ -4,7 +4,7 @@ use readiness::Time;
 use sandbox::InjectedFault;
 use serde_json::{Value, json};
 
-use super::cluster::{LiveCluster, custom, done, owned, pod};
+use super::cluster::{LiveCluster, custom, done, owned, pod, policy};
 
 /// So many seconds after the year began.
 fn at(second: i64) -> Time {
@@ -22,6 +22,7 @@ fn create_at(cluster: &LiveCluster, second: i64, object: &Value) -> Value {
 /// A database whose migration runs for 160 s, and whose pod waits for a node, an image of five minutes, and a probe.
 async fn slow_database(name: &str) -> LiveCluster {
     let cluster = LiveCluster::start(name).await;
+    cluster.text_file("policies.yaml", &policy("Database", "apps", "StatefulSet").to_string());
     let mut database = custom("Database", "orders");
     database["status"]["conditions"] = json!([{ "type": "Ready", "status": "True", "reason": "AllChildrenReady",
         "observedGeneration": 1, "lastTransitionTime": text(552) }]);
@@ -39,7 +40,15 @@ async fn slow_database(name: &str) -> LiveCluster {
         pod["status"]["conditions"][condition]["lastTransitionTime"] = text(second);
     }
     pod["status"]["containerStatuses"][0]["state"]["running"]["startedAt"] = text(480);
-    let pod = create_at(&cluster, 166, &owned(&database, pod));
+    let set = json!({
+        "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": { "name": "orders" },
+        "spec": { "replicas": 1, "selector": { "matchLabels": { "app": "web" } }, "serviceName": "orders",
+            "template": { "metadata": { "labels": { "app": "web" } }, "spec": { "containers": [{ "name": "main", "image": "r/db:2" }] } } },
+        "status": { "observedGeneration": 1, "replicas": 1, "readyReplicas": 1, "availableReplicas": 1, "updatedReplicas": 1,
+            "currentRevision": "a", "updateRevision": "a" },
+    });
+    let set = create_at(&cluster, 165, &owned(&database, set));
+    let pod = create_at(&cluster, 166, &owned(&set, pod));
     for (reason, second, message) in [
         ("Pulling", 172, "Pulling image \"r/db:2\""),
         ("Pulled", 475, "Successfully pulled image \"r/db:2\""),
@@ -82,7 +91,8 @@ async fn each_part_of_a_rollout_is_told_and_they_sum_up_to_the_whole() {
         [
             ("Database orders", "operator", 2.0),
             ("Job migrate", "job", 160.0),
-            ("Database orders", "operator", 4.0),
+            ("Database orders", "operator", 3.0),
+            ("StatefulSet orders", "controller", 1.0),
             ("Pod orders-0", "scheduling", 4.0),
             ("Pod orders-0", "kubelet", 2.0),
             ("Pod orders-0", "imagePull", 303.0),

@@ -75,7 +75,7 @@ pub(crate) async fn explain_targets(cluster: &ClusterArgs, args: &ExplainArgs) -
     let mut survey = ClusterSurvey::read(&mut cluster, now).await;
     let answers = PolicyAnswers::collect(&survey.trees);
     survey.trees.retain(|tree| contains_target(tree, &targets));
-    let depth = SearchDepth::AboveWorkloads;
+    let depth = if args.slow { SearchDepth::Everything } else { SearchDepth::AboveWorkloads };
     let mut uncounted = add_uncounted(&mut cluster, &mut survey.trees, &answers, depth, now).await;
     survey.add_kinds(std::mem::take(&mut uncounted.kinds));
     let leads = find_target_nodes(&survey.trees, &targets);

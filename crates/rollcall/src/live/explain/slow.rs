@@ -115,7 +115,9 @@ impl RolloutReader<'_> {
         let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
         let events = if is_pod { self.ask.list_events(&node.namespace, uid).await } else { Vec::new() };
         let mut rollout = RolloutObject::from_object(object, &events, is_node_ready(node), self.unfinished);
-        for child in &node.children {
+        // Nothing but the metadata of a Secret is read, and that says nothing of its time.
+        let is_secret = |child: &&TreeNode| child.group.is_empty() && child.kind == "Secret";
+        for child in node.children.iter().filter(|child| !is_secret(child)) {
             if let Some(object) = self.read_object(child).await {
                 rollout.children.push(Box::pin(self.read_tree(child, &object)).await);
             }

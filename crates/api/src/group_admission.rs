@@ -9,15 +9,15 @@ pub const GROUP_ADMISSION_RULES: &[AdmissionRule] = &[
     rule("members", "size(self) > 0", "at least one member"),
     rule(
         "members[*]",
-        "[has(self.labels) && size(self.labels) > 0, has(self.helmRelease), has(self.kustomization), has(self.applySet), \
-         has(self.objects) && size(self.objects) > 0].filter(x, x).size() == 1",
-        "exactly one of labels, helmRelease, kustomization, applySet, objects",
+        "[has(self.labels) && size(self.labels) > 0, has(self.helmRelease), has(self.application), has(self.kustomization), \
+         has(self.applySet), has(self.inventory), has(self.objects) && size(self.objects) > 0].filter(x, x).size() == 1",
+        "exactly one of labels, helmRelease, application, kustomization, applySet, inventory, objects",
     ),
     field_rule(
         "members[*]",
         ".kinds",
         "(has(self.objects) && size(self.objects) > 0) != (has(self.kinds) && size(self.kinds) > 0)",
-        "goes with labels, helmRelease, kustomization and applySet, and not with objects, each of which has its kind",
+        "goes with whatever selects objects, and not with objects, each of which has its kind",
     ),
     field_rule(
         "members[*]",
@@ -38,6 +38,10 @@ pub const GROUP_ADMISSION_RULES: &[AdmissionRule] = &[
          (!has(self.objects) || self.objects.all(o, o.kind == 'Job' && o.apiVersion.startsWith('batch/'))))",
         "only supported for Jobs (group batch); make other kinds another member",
     ),
+    label_value("members[*].helmRelease"),
+    label_value("members[*].application"),
+    label_value("members[*].applySet"),
+    label_value("members[*].inventory"),
     group("members[*].kinds[*].group"),
     kind("members[*].kinds[*].kind"),
     label_key("members[*].ignore.selector.matchExpressions[*].key"),
@@ -50,3 +54,12 @@ pub const GROUP_ADMISSION_RULES: &[AdmissionRule] = &[
     duration("limits.terminating"),
     duration("limits.deadline"),
 ];
+
+/// What selects objects as the value of a label does: no object can have another.
+const fn label_value(at: &'static str) -> AdmissionRule {
+    rule(
+        at,
+        "self.matches('^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",
+        "must be letters, digits, '-', '_' and '.', with a letter or digit at both ends",
+    )
+}

@@ -103,7 +103,8 @@ pub struct ReadinessPolicySpec {
     #[serde(default)]
     pub availability: AvailabilityMode,
     /// Time for which the condition stays True when children stop being ready. Children that failed or are stuck end it at
-    /// once. Defaults to `0s`.
+    /// once; so does a kind of children that cannot be seen. A child that is a parent itself and says Unknown does not. It begins
+    /// anew with a restart or an edit of the policy. Defaults to `0s`.
     #[serde(default = "zero_seconds")]
     #[schemars(length(max = 32))]
     pub grace: String,
@@ -198,9 +199,9 @@ pub struct LimitsSpec {
     #[schemars(length(max = 32))]
     pub terminating: Option<String>,
     /// Maximum time a parent may be not ready, measured from its current generation or from when it last became not
-    /// ready. When exceeded, the parent is Stalled with reason DeadlineExceeded. The limit covers children that are not
-    /// ready or missing and an operator that has not handled the generation. It is paused while all children are
-    /// suspended or cannot be observed. Defaults to no limit.
+    /// ready. When exceeded, the parent is Stalled: with reason DeadlineExceeded where its children are not ready or
+    /// missing, with OperatorSilent where its operator has not handled the generation, and with OperatorFailed where
+    /// that failed. It is paused while all children are suspended or cannot be observed. Defaults to no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     pub deadline: Option<String>,

@@ -69,7 +69,8 @@ pub struct ReadinessGroupSpec {
     #[schemars(length(max = 32))]
     pub hold: String,
     /// Time for which the condition stays True when members stop being ready. Members that failed or are stuck end it at
-    /// once. Defaults to `0s`.
+    /// once; so does a kind of members that cannot be seen. A member that is a parent itself and says Unknown does not. Defaults to
+    /// `0s`.
     #[serde(default = "zero_seconds")]
     #[schemars(length(max = 32))]
     pub grace: String,
@@ -81,8 +82,8 @@ pub struct ReadinessGroupSpec {
     pub limits: LimitsSpec,
 }
 
-/// Objects that belong to a group. Exactly one of `labels`, `helmRelease`, `kustomization`, `applySet` and `objects` must be
-/// set; all but `objects` go with `kinds`.
+/// Objects that belong to a group. Exactly one of `labels`, `helmRelease`, `application`, `kustomization`, `applySet`, `inventory`
+/// and `objects` must be set; all but `objects` go with `kinds`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GroupMember {
@@ -99,6 +100,12 @@ pub struct GroupMember {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 53))]
     pub helm_release: Option<String>,
+    /// Objects of this Application of Argo CD, by the annotation `argocd.argoproj.io/tracking-id`, which Argo CD sets by default
+    /// since version 3. An Application outside of Argo CD's own namespace is called `NAMESPACE_NAME`, as in the annotation. Where
+    /// Argo CD tracks by a label, select by `labels`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63))]
+    pub application: Option<String>,
     /// Objects of this Kustomization of Flux, by the labels that Flux sets: `kustomize.toolkit.fluxcd.io/name` and
     /// `kustomize.toolkit.fluxcd.io/namespace`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -107,6 +114,11 @@ pub struct GroupMember {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub apply_set: Option<String>,
+    /// Objects of the inventory with this id, by the annotation `config.k8s.io/owning-inventory` that cli-utils sets: those of kpt
+    /// and of Config Sync.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63))]
+    pub inventory: Option<String>,
     /// These objects. One that does not exist is missing. An object of kind ReadinessGroup (`rollcall.dev/v1alpha1`) counts
     /// with its own members.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -12,7 +12,8 @@ use crate::program::CelProgram;
 /// Names in a proof.
 const PROOF_NAMES: [(&str, CelType); 2] = [("parent", CelType::Map), ("children", CelType::List)];
 /// What one evaluation may cost: a comparison of a few fields of some thousand children.
-const PROOF_BOUNDS: CostBounds = CostBounds { steps: ProofExpression::MAX_STEPS, bytes: 4 << 20 };
+const PROOF_BOUNDS: CostBounds =
+    CostBounds { steps: ProofExpression::MAX_STEPS, bytes: ProofExpression::MAX_BYTES };
 
 /// An expression over `parent` and the list `children` that yields a boolean. It is evaluated on what it reads of these
 /// objects ([`FieldProjection`]).
@@ -35,6 +36,8 @@ pub struct ProofResult {
 impl ProofExpression {
     /// Most steps of one evaluation.
     pub const MAX_STEPS: u32 = 50_000;
+    /// Most bytes that one evaluation may allocate, its children among them. 4 MiB.
+    pub const MAX_BYTES: usize = 4 << 20;
 
     /// Compiles `source`.
     pub fn compile(source: &str) -> Result<ProofExpression, CompileError> {

@@ -117,7 +117,7 @@ impl AcceptedSpec {
     /// As the policy's own status has it.
     fn kept_by(found: &FoundPolicy) -> Option<AcceptedSpec> {
         let kept = found.status.accepted.as_ref()?;
-        let spec = serde_json::from_str(kept.spec.as_deref()?).ok()?;
+        let spec = found.accepted_spec()?;
         Some(AcceptedSpec {
             uid: found.uid.clone(),
             generation: kept.generation,

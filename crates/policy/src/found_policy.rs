@@ -51,6 +51,11 @@ impl FoundPolicy {
         self.compile_as_own(self.spec.as_ref().map_err(Clone::clone)?, settings).map_err(told)
     }
 
+    /// The spec that was accepted last, as the policy's own status keeps it.
+    pub(super) fn accepted_spec(&self) -> Option<ReadinessPolicySpec> {
+        serde_json::from_str(self.status.accepted.as_ref()?.spec.as_deref()?).ok()
+    }
+
     /// Compiles this spec of the policy.
     pub(super) fn compile_as_own(
         &self,

@@ -20,7 +20,7 @@ pub(super) fn compile_for_groups(
     problems
         .retain(|problem| problem.field != "spec.parent.group" && !problem.field.ends_with(".afterDeletion"));
     let compiled = compile_checked(spec, settings, problems)?;
-    let GroupSelection { shape, labels } = groups.clone();
+    let GroupSelection { shape, labels, .. } = groups.clone();
     let is_critical = spec.children.iter().any(|child| child.role == ChildRole::Critical);
     let (children, min) =
         if shape.is_refused() { (Vec::new(), 0) } else { (compiled.groups, u32::from(is_critical)) };

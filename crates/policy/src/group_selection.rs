@@ -5,6 +5,15 @@ use watcher::plan::{LabelMatcher, ShapeMatcher};
 /// API group and kind of ReadinessGroups.
 pub const GROUP_KIND: (&str, &str) = ("rollcall.dev", "ReadinessGroup");
 
+/// A ReadinessGroup in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupName {
+    /// Its namespace, where the file names it.
+    pub namespace: Option<Box<str>>,
+    /// Its name.
+    pub name: Box<str>,
+}
+
 /// Selects ReadinessGroups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupSelection {
@@ -12,9 +21,16 @@ pub struct GroupSelection {
     pub(super) shape: ShapeMatcher,
     /// Labels by which this release is for them.
     pub(super) labels: LabelMatcher,
+    /// The one that it was read from; `None` for all of that shape.
+    pub(super) group: Option<GroupName>,
 }
 
 impl GroupSelection {
+    /// The group that the policy was made for, where it was read from a file.
+    pub fn group(&self) -> Option<&GroupName> {
+        self.group.as_ref()
+    }
+
     /// Returns `true` if the groups cannot be judged.
     pub fn is_refused(&self) -> bool {
         self.shape.is_refused()

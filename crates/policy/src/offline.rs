@@ -29,7 +29,17 @@ pub fn roll_up(
     hidden: &BTreeSet<(String, String)>,
     now: Time,
 ) -> Vec<TreeNode> {
-    let mut world = OfflineRollup::new(policies, now);
+    roll_up_since(policies, objects, hidden, (Time(i64::MIN), now))
+}
+
+/// The same, if objects have been as they are since then, and no longer: what `settle` and `hold` ask for begins then.
+pub fn roll_up_since(
+    policies: &[(String, CompiledPolicy)],
+    objects: &[&ParentObject],
+    hidden: &BTreeSet<(String, String)>,
+    (since, now): (Time, Time),
+) -> Vec<TreeNode> {
+    let mut world = OfflineRollup::since(policies, since, now);
     for object in objects.iter().filter(|object| &*object.child.meta.kind == "Namespace") {
         world.add_namespace(object);
     }
@@ -54,9 +64,9 @@ pub struct OfflineAnswer {
 
 /// State that is fed object by object, so that they need not be held in memory together.
 ///
-/// All objects count as unchanged for as long as settle and hold require. A kind without objects counts as listed
-/// unless it is hidden: the objects of hidden kinds are unknown. A rule from a ConfigMap finds no script, and reports
-/// that.
+/// All objects count as unchanged for as long as settle and hold require, unless it is said since when they are. A kind
+/// without objects counts as listed unless it is hidden: the objects of hidden kinds are unknown. A rule from a ConfigMap
+/// finds no script, and reports that.
 pub struct OfflineRollup {
     core: Core,
     plan: WatchPlan,
@@ -68,6 +78,11 @@ pub struct OfflineRollup {
 impl OfflineRollup {
     /// Creates an empty state.
     pub fn new(policies: &[(String, CompiledPolicy)], now: Time) -> OfflineRollup {
+        OfflineRollup::since(policies, Time(i64::MIN), now)
+    }
+
+    /// Creates an empty state whose objects have been as they are since then, and no longer.
+    fn since(policies: &[(String, CompiledPolicy)], since: Time, now: Time) -> OfflineRollup {
         let mut registry = IdRegistry::default();
         let in_use = policies
             .iter()
@@ -78,15 +93,24 @@ impl OfflineRollup {
                 acceptance: Acceptance::Accepted,
             })
             .collect();
-        OfflineRollup::of_policies_in_use(in_use, registry, &UnreadLibraries, now)
+        OfflineRollup::begin(in_use, registry, &UnreadLibraries, (since, now))
     }
 
     /// Creates an empty state for policies of which it was decided what of them is in force.
     pub fn of_policies_in_use(
+        in_use: Vec<PolicyInUse>,
+        registry: IdRegistry,
+        libraries: &dyn LibraryRules,
+        now: Time,
+    ) -> OfflineRollup {
+        OfflineRollup::begin(in_use, registry, libraries, (Time(i64::MIN), now))
+    }
+
+    fn begin(
         mut in_use: Vec<PolicyInUse>,
         mut registry: IdRegistry,
         libraries: &dyn LibraryRules,
-        now: Time,
+        (since, now): (Time, Time),
     ) -> OfflineRollup {
         // Writes are never answered here, so nothing may wait for an answer.
         for policy in &mut in_use {
@@ -94,7 +118,7 @@ impl OfflineRollup {
         }
         let plan = build_plan(&in_use, &Released::new(), &mut registry, libraries);
         let rest = in_use.iter().map(|policy| settling_time(&policy.compiled)).max().unwrap_or_default();
-        let start = Time(now.0 - i64::try_from(rest.as_millis()).unwrap_or(0));
+        let start = Time(now.0 - i64::try_from(rest.as_millis()).unwrap_or(0)).max(since.min(now));
         let mut core = Core::new(Arc::new(Reflector::new(|| ())), Duration::ZERO, Duration::ZERO, Seed(0));
         let intake = OfflineIntake::begin_lists(&mut core, &plan, start);
         OfflineRollup { core, plan, intake, start, now }

@@ -1,5 +1,6 @@
 //! Policies and groups, and CRDs beside them, from a file of one or more YAML or JSON documents.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Error, bail};
@@ -7,7 +8,7 @@ use api::{ReadinessGroup, ReadinessPolicy};
 use serde_json::Value;
 
 use super::found_policy::FoundPolicy;
-use super::group_selection::GROUP_KIND;
+use super::group_selection::{GROUP_KIND, GroupName};
 use super::group_shape::policy_of_group;
 use super::problem::PolicyProblem;
 
@@ -86,29 +87,44 @@ fn parse_manifest(object: Value) -> anyhow::Result<PolicyManifest> {
     if is_own && object["kind"] == GROUP_KIND.1 {
         let group: ReadinessGroup = serde_json::from_value(object)?;
         let told = |problems: Vec<PolicyProblem>| Error::msg(PolicyProblem::join_all(&problems));
-        return Ok(PolicyManifest::Policy(Box::new(policy_of_group(&group.spec).map_err(told)?)));
+        let mut stands_for = policy_of_group(&group.spec).map_err(told)?;
+        if let Some(groups) = &mut stands_for.groups {
+            let namespace = group.metadata.namespace.map(Into::into);
+            let name = group.metadata.name.context("metadata.name is missing")?;
+            groups.group = Some(GroupName { namespace, name: checked_name(name)?.into() });
+        }
+        stands_for.labels = read_labels(group.metadata.labels);
+        return Ok(PolicyManifest::Policy(Box::new(stands_for)));
     }
     if !is_own || object["kind"] != "ReadinessPolicy" {
         bail!("not a rollcall.dev ReadinessPolicy or ReadinessGroup");
     }
     let policy: ReadinessPolicy = serde_json::from_value(object)?;
-    let name = policy.metadata.name.context("metadata.name is missing")?;
-    if !is_object_name(&name) {
-        bail!("metadata.name {name:?}: {NOT_AN_OBJECT_NAME}");
-    }
-    let labels = policy.metadata.labels.unwrap_or_default();
+    let name = checked_name(policy.metadata.name.context("metadata.name is missing")?)?;
     Ok(PolicyManifest::Policy(Box::new(FoundPolicy {
         name,
         uid: String::new(),
         version: 0,
         generation: policy.metadata.generation.unwrap_or(1),
         created: None,
-        labels: labels.into_iter().map(|(k, v)| (k.into(), v.into())).collect(),
+        labels: read_labels(policy.metadata.labels),
         spec: Ok(policy.spec),
         text: None,
         groups: None,
         status: api::ReadinessPolicyStatus::default(),
     })))
+}
+
+/// The name, if the API server allows it.
+fn checked_name(name: String) -> anyhow::Result<String> {
+    if !is_object_name(&name) {
+        bail!("metadata.name {name:?}: {NOT_AN_OBJECT_NAME}");
+    }
+    Ok(name)
+}
+
+fn read_labels(labels: Option<BTreeMap<String, String>>) -> Vec<(Box<str>, Box<str>)> {
+    labels.unwrap_or_default().into_iter().map(|(key, value)| (key.into(), value.into())).collect()
 }
 
 /// What the API server says of a name that it refuses.

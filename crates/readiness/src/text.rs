@@ -11,9 +11,12 @@ const MAX_TEXT_BYTES: usize = 160;
 pub struct BoundedText(Box<Box<str>>);
 
 impl BoundedText {
-    /// Creates a text of Rollcall's own or from a token of the API, truncated to the limit.
+    /// Creates a text of Rollcall's own or from a token of the API, truncated to the limit. Line breaks and other control
+    /// characters, which no token should have, become spaces.
     pub fn new(text: &str) -> BoundedText {
-        BoundedText(Box::new(truncate_to(text, MAX_TEXT_BYTES).into()))
+        let text = truncate_to(text, MAX_TEXT_BYTES);
+        let one_line = text.contains(is_line_break).then(|| text.replace(is_line_break, " "));
+        BoundedText(Box::new(one_line.map_or_else(|| text.into(), Into::into)))
     }
 
     /// Creates a text whose length is already bounded.
@@ -59,6 +62,11 @@ fn is_ticking(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_digit()) && word.bytes().all(numeric) && !address_or_version
 }
 
+/// Returns `true` for what would end a line, or change how the rest of it is read.
+fn is_line_break(letter: char) -> bool {
+    letter.is_control() || matches!(letter, '\u{2028}' | '\u{2029}')
+}
+
 /// Truncates to at most `limit` bytes at a character boundary.
 fn truncate_to(text: &str, limit: usize) -> &str {
     &text[..text.floor_char_boundary(limit)]
@@ -81,6 +89,12 @@ impl fmt::Display for BoundedText {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_token_with_line_breaks_stays_on_one_line() {
+        let token = BoundedText::new("Ready\n---\r\u{1b}[2J\u{2028}x\u{85}");
+        assert_eq!(&*token, "Ready ---  [2J x ");
+    }
 
     #[test]
     fn what_ticks_by_itself_is_left_out_of_foreign_text() {

@@ -8,6 +8,8 @@ use api::policy::{
 };
 use api::{GroupMember, ReadinessGroupSpec, ReadinessPolicySpec};
 
+use watcher::wire::{INVENTORY_ANNOTATION, TRACKING_ANNOTATION};
+
 use crate::group_selection::GROUP_KIND;
 use crate::groups::MAX_GROUPS;
 use crate::problem::PolicyProblem;
@@ -131,6 +133,12 @@ fn label_templates(at: usize, member: &GroupMember) -> BTreeMap<String, String> 
     let text = |text: &str| text.to_owned();
     if member.helm_release.is_some() {
         return [(text(MANAGED_BY), text("Helm")), (text(INSTANCE), field("helmRelease"))].into();
+    }
+    if member.application.is_some() {
+        return [(text(TRACKING_ANNOTATION), field("application"))].into();
+    }
+    if member.inventory.is_some() {
+        return [(text(INVENTORY_ANNOTATION), field("inventory"))].into();
     }
     if let Some(kustomization) = &member.kustomization {
         let namespace = match kustomization.namespace {

@@ -130,7 +130,7 @@ fn found_policy(
         labels: Vec::new(),
         text: None,
         spec,
-        groups: Some(GroupSelection { shape, labels: labels.clone() }),
+        groups: Some(GroupSelection { shape, labels: labels.clone(), group: None }),
         status: api::ReadinessPolicyStatus::default(),
     }
 }

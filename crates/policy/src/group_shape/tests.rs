@@ -53,6 +53,11 @@ fn members_are_children_found_by_what_the_group_says() {
             json!({ "helmRelease": "shop" }),
             json!({ "app.kubernetes.io/managed-by": "Helm", "app.kubernetes.io/instance": from("helmRelease") }),
         ),
+        (json!({ "application": "shop" }), json!({ "argocd.argoproj.io/tracking-id": from("application") })),
+        (
+            json!({ "inventory": "fleet_shop" }),
+            json!({ "config.k8s.io/owning-inventory": from("inventory") }),
+        ),
         (
             json!({ "applySet": "applyset-x-v1" }),
             json!({ "applyset.kubernetes.io/part-of": from("applySet") }),
@@ -121,7 +126,10 @@ fn groups_that_select_alike_share_a_policy_whatever_they_select() {
 fn a_group_that_says_nonsense_is_refused_by_the_field() {
     for (spec, said) in [
         (json!({ "members": [] }), "spec.members: at least one member"),
-        (json!({ "members": [{ "labels": { "a": "b" } }] }), "spec.members[0].kinds: goes with labels"),
+        (
+            json!({ "members": [{ "labels": { "a": "b" } }] }),
+            "spec.members[0].kinds: goes with whatever selects",
+        ),
         (
             json!({ "members": [{ "kinds": [{ "version": "v1beta1", "kind": "Pod" }], "labels": { "a": "b" } }] }),
             "unknown field `version`",

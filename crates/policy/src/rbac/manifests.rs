@@ -15,8 +15,6 @@ const AGGREGATE_LABEL: &str = "rollcall.dev/aggregate-to";
 const RULES_ANNOTATION: &str = "rollcall.dev/rules";
 /// Annotation that names the policy that a role is for.
 const POLICY_ANNOTATION: &str = "rollcall.dev/policy";
-/// Name of Rollcall's own roles and bindings.
-const OWN_NAME: &str = "rollcall";
 
 /// To whom and where rights are granted.
 #[derive(Clone, Debug)]
@@ -27,15 +25,17 @@ pub struct RoleOptions {
     pub namespaces: Vec<String>,
     /// Name of the aggregated ClusterRole, which is bound to the service account.
     pub aggregate_to: String,
+    /// Name of the lease by which the replicas elect a leader.
+    pub lease: String,
 }
 
 /// What Rollcall needs for itself. In the whole cluster: a role that aggregates those of the policies, its binding, and
 /// its own part. In its namespace: the lease of the leader election, and with policies of the cluster what they wrote.
 pub fn own_manifests(options: &RoleOptions) -> Vec<Value> {
-    let (cluster, mut home) = own_rights();
+    let (cluster, mut home) = own_rights(&options.lease);
     let mut manifests = Vec::new();
     if options.namespaces.is_empty() {
-        home.extend(inventory_rights());
+        home.extend(inventory_rights(&options.lease));
         let name = &options.aggregate_to;
         let labels = json!({ (AGGREGATE_LABEL): name });
         let mut aggregated = object("ClusterRole", name, None);
@@ -44,7 +44,7 @@ pub fn own_manifests(options: &RoleOptions) -> Vec<Value> {
         manifests.extend([aggregated, own, binding("ClusterRole", name, None, options)]);
     }
     let namespace = Some(options.subject.namespace.as_str());
-    let name = format!("{OWN_NAME}-lease");
+    let name = format!("{}-lease", options.lease);
     manifests.push(role("Role", &name, namespace, &home));
     manifests.push(binding("Role", &name, namespace, options));
     manifests

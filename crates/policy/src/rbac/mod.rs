@@ -8,6 +8,7 @@ mod grants;
 mod listed_role;
 mod manifests;
 mod rights;
+mod role_flags;
 mod role_name;
 mod role_subject;
 
@@ -24,6 +25,7 @@ pub use rights::{
     PolicyRights, RbacRule, grant_rights, inventory_name, inventory_rights, own_rights, policy_rights,
     release_rights,
 };
+pub use role_flags::{DEFAULT_NAME, DEFAULT_NAMESPACE, role_flags};
 pub use role_name::policy_role_name;
 pub use role_subject::RoleSubject;
 

@@ -84,8 +84,9 @@ pub fn inventory_name(lease: &str) -> String {
     format!("{lease}-inventory")
 }
 
-/// Rights that Rollcall needs whatever its policies say: in the cluster, and in its own namespace.
-pub fn own_rights() -> (Vec<RbacRule>, Vec<RbacRule>) {
+/// Rights that Rollcall needs whatever its policies say: in the cluster, and in its own namespace, where those who elect a
+/// leader by this lease need rights on it.
+pub fn own_rights(lease: &str) -> (Vec<RbacRule>, Vec<RbacRule>) {
     let review = "who asks for the page, and what they may see";
     let cluster = vec![
         RbacRule::new("rollcall.dev", &["readinesspolicies"], WATCH_VERBS, "the policies"),
@@ -96,22 +97,22 @@ pub fn own_rights() -> (Vec<RbacRule>, Vec<RbacRule>) {
         RbacRule::new("authorization.k8s.io", &["subjectaccessreviews"], &["create"], review)
             .for_explanations(),
     ];
-    let lease = |verbs| {
+    let leases = |verbs| {
         RbacRule::new("coordination.k8s.io", &["leases"], verbs, "the lease by which replicas elect a leader")
     };
     // The right to create cannot be restricted to a name.
-    let home = vec![lease(&["get", "update"]).named("rollcall"), lease(&["create"])];
+    let home = vec![leases(&["get", "update"]).named(lease), leases(&["create"])];
     (cluster, home)
 }
 
-/// Rights in Rollcall's own namespace by which it keeps what policies of the cluster wrote.
-pub fn inventory_rights() -> Vec<RbacRule> {
+/// Rights in Rollcall's own namespace by which those who elect a leader by this lease keep what policies of the cluster wrote.
+pub fn inventory_rights(lease: &str) -> Vec<RbacRule> {
     let inventory = |verbs| {
         let purpose = "which policy wrote which conditions, to remove them if it goes while nothing runs";
         RbacRule::new("", &["configmaps"], verbs, purpose).for_explanations()
     };
     // As with the lease.
-    vec![inventory(&["get", "patch"]).named(&inventory_name("rollcall")), inventory(&["create"])]
+    vec![inventory(&["get", "patch"]).named(&inventory_name(lease)), inventory(&["create"])]
 }
 
 /// Rights by which Rollcall grants itself these ClusterRoles, and no others. That they are bound to itself alone,

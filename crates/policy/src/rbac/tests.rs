@@ -17,6 +17,7 @@ fn options(namespaces: &[&str]) -> RoleOptions {
         subject: RoleSubject { name: "rollcall".to_owned(), namespace: "home".to_owned() },
         namespaces: namespaces.iter().map(|&namespace| namespace.to_owned()).collect(),
         aggregate_to: "rollcall".to_owned(),
+        lease: "rollcall".to_owned(),
     }
 }
 

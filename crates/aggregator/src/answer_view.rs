@@ -68,6 +68,11 @@ impl AnswerView {
         self.extras.as_ref().map_or(&[], |extras| &extras.counts)
     }
 
+    /// What the condition says of this generation, unless somebody has tampered with it.
+    pub(crate) fn told(&self) -> Option<WrittenAnswer> {
+        self.written.filter(|told| self.is_about_generation && told.is_untampered())
+    }
+
     pub(crate) fn deletion_stuck_at(&self) -> Option<Time> {
         self.extras.as_ref()?.deletion_stuck_at
     }

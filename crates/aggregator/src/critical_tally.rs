@@ -119,12 +119,12 @@ fn tally_without_quorum(
     counted.fold(LevelTally::default(), |sum, (_, tally)| sum.sum_with(&tally))
 }
 
-/// Returns the minimum number of children that the policy sets or computes from this parent. A quorum of n needs at
-/// least n children, and one of n % at least one.
+/// Returns the minimum number of children that the policy sets, or computes from this parent, or to which the parent refers
+/// where that is known by their number alone. A quorum of n needs at least n children, and one of n % at least one.
 pub(crate) fn min_expected(view: Option<&AnswerView>, at: u8, group: &ChildGroup) -> u32 {
     let counts = view.into_iter().flat_map(AnswerView::counts);
     let computed = counts.filter(|(group, _)| *group == at).map(|(_, n)| *n).max();
-    let min = computed.unwrap_or(group.min);
+    let min = computed.unwrap_or(0).max(group.min);
     match group.quorum {
         Quorum::Count(n) => min.max(n),
         Quorum::Percent(_) => min.max(1),

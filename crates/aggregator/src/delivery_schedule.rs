@@ -11,6 +11,17 @@ use crate::graph::{ChildGraph, ParentNode};
 use crate::ids::ObjectId;
 use crate::types::{ChangeOrigin, EntriesDigest};
 
+/// What was read from a parent that concerns its delivery.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ParentNews {
+    /// Digest of the conditions.
+    pub(crate) digest: EntriesDigest,
+    /// The parent has a new generation.
+    pub(crate) begins_anew: bool,
+    /// What else its status has is of another shape.
+    pub(crate) is_reshaped: bool,
+}
+
 /// Deliveries to all parents: each parent's own state is [`ParentNode::delivery`].
 #[derive(Debug)]
 pub(crate) struct DeliverySchedule {
@@ -50,21 +61,22 @@ impl DeliverySchedule {
         self.redeliver.take_due(now)
     }
 
-    /// Compares the conditions read from a parent with those last written. `begins_anew` says that the parent has a new
-    /// generation.
-    pub(crate) fn observe_digest(
+    /// Compares the conditions read from a parent with those last written.
+    pub(crate) fn observe_news(
         &mut self,
         id: ObjectId,
         parent: &mut ParentNode,
-        digest: EntriesDigest,
-        begins_anew: bool,
+        news: ParentNews,
         now: Time,
     ) {
         let before = parent.delivery.clone();
-        if begins_anew {
+        if news.begins_anew {
             parent.delivery.reset_write_window();
         }
-        parent.delivery.observe_digest(digest, self.jitter_key(id), now);
+        if news.is_reshaped {
+            parent.delivery.retry_refused(now);
+        }
+        parent.delivery.observe_digest(news.digest, self.jitter_key(id), now);
         if before != parent.delivery {
             self.schedule_draft(id, now);
         }

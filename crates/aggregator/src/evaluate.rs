@@ -1,7 +1,5 @@
 //! Evaluation of one parent: its current answer and the time of the next change by time alone.
 
-use std::time::Duration;
-
 use readiness::rollup::{ConditionStatus, LevelTally, ParentReason};
 use readiness::{Level, OptionalTime, Time};
 
@@ -9,45 +7,8 @@ use crate::answer_view::{AnswerView, WrittenAnswer};
 use crate::critical_tally::CriticalTally;
 use crate::evaluation::{ChildCounts, GenerationPhase, GenerationProof, ObservedParent, SteadyLimits};
 use crate::list_gate::{ListGate, PolicyGate};
+use crate::time_limits::TimeLimits;
 use crate::types::{EnginePolicy, HandledEvidence, KindState, PolicyAnswer};
-
-/// Limits by which time alone changes an answer.
-#[derive(Clone, Copy, Debug)]
-struct TimeLimits {
-    pending: Option<Duration>,
-    deadline: Option<Duration>,
-    hold: Duration,
-    /// The deadline is not exceeded before.
-    seen_at: Time,
-}
-
-impl TimeLimits {
-    /// Returns the limits of a policy for one parent. There are none where another client has the condition: nothing records
-    /// since when the answer has stood, so that after a restart each limit would begin anew, and what was said of the parent
-    /// to those above it would be taken back.
-    fn new(policy: &EnginePolicy, view: &AnswerView) -> TimeLimits {
-        if view.owned_by_other {
-            return TimeLimits {
-                pending: None,
-                deadline: None,
-                hold: Duration::ZERO,
-                seen_at: Time::default(),
-            };
-        }
-        let EnginePolicy { pending, deadline, hold, .. } = *policy;
-        TimeLimits { pending: Some(pending), deadline, hold, seen_at: Time::default() }
-    }
-
-    /// The limits of a parent whose operator says nothing: until its children could be seen to have settled since the last list
-    /// was complete, nobody knows that it is late. What was late before is.
-    fn of_silent(self, observed: &ObservedParent, policy: &EnginePolicy, listed_at: Time) -> TimeLimits {
-        let said = observed.stage.answer().map(|answer| answer.reason);
-        if said == Some(ParentReason::DeadlineExceeded) {
-            return self;
-        }
-        TimeLimits { seen_at: listed_at + policy.settle, ..self }
-    }
-}
 
 /// An answer and the time at which it has to be evaluated again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +29,7 @@ fn build_answer(reason: ParentReason, tally: &LevelTally) -> PolicyAnswer {
         ready: tally.count_at(Level::Ready),
         reconciling: !well && !neutral,
         stalled: false,
+        counted_as: None,
     }
 }
 
@@ -82,7 +44,7 @@ pub(crate) fn evaluate_parent(
 ) -> EvaluationResult {
     use HandledEvidence::{Failed, GivenUp, NotYet};
     let final_answer = |answer| EvaluationResult { answer, recheck_at: None };
-    if observed.stage.says_true() {
+    if observed.stands_ready() {
         observed.phase.unready_since = now;
     }
     let stand = CriticalTally::of_children(children, &observed.view, policy);
@@ -132,12 +94,21 @@ fn await_operator(
 ) -> Option<EvaluationResult> {
     if matches!(observed.evidence, HandledEvidence::Failed | HandledEvidence::GivenUp) {
         let limits = TimeLimits::new(policy, &observed.view);
-        return Some(answer_failed(observed, limits, now, all));
+        return Some(answer_failed(observed, limits, now));
     }
-    // Silence proves nothing to the blind.
-    let is_silence = matches!(observed.evidence, HandledEvidence::Silent | HandledEvidence::Masked);
-    if is_silence && matches!(gate, ListGate::Blind(_)) {
+    // Silence proves nothing to the blind. Where a generation needs a proof, what follows asks for it.
+    if observed.evidence == HandledEvidence::Silent
+        && !policy.requires_proof
+        && matches!(gate, ListGate::Blind(_))
+    {
         return None;
+    }
+    // Nor is what a generation needs beside it known to them. They say nothing of children then: whoever comes next takes a word
+    // about these for one of a generation that was handled.
+    if let ListGate::Blind(state) = gate
+        && observed.evidence == HandledEvidence::Masked
+    {
+        return Some(answer_unproven_blind(observed, state, all));
     }
     let lacks_proof = policy.requires_proof && observed.phase.proof != GenerationProof::Given;
     if lacks_proof {
@@ -153,9 +124,11 @@ fn await_operator(
         return Some(answer_pending(&observed.phase, limits, now, all, again));
     }
     if lacks_proof {
+        if let ListGate::Blind(state) = gate {
+            return Some(answer_unproven_blind(observed, state, all));
+        }
         let limits = TimeLimits::new(policy, &observed.view);
-        let is_blind = matches!(gate, ListGate::Blind(_));
-        return (!is_blind).then(|| answer_pending(&observed.phase, limits, now, all, None));
+        return Some(answer_pending(&observed.phase, limits, now, all, None));
     }
     let is_told = observed.evidence == HandledEvidence::Handled || policy.requires_proof;
     if observed.phase.progress.handle() && is_told {
@@ -194,20 +167,39 @@ fn check_handled(
 
 /// The answer of a generation that its operator failed to handle. What it said before of having handled it is void.
 #[cold]
-fn answer_failed(
-    observed: &mut ObservedParent,
-    limits: TimeLimits,
-    now: Time,
-    all: &LevelTally,
-) -> EvaluationResult {
+fn answer_failed(observed: &mut ObservedParent, limits: TimeLimits, now: Time) -> EvaluationResult {
+    const FAILED: ParentReason = ParentReason::OperatorFailed;
     observed.phase.progress.fail();
     observed.phase.all_ready_since = OptionalTime::NONE;
-    let answer = build_answer(ParentReason::OperatorFailed, &LevelTally::default());
     if observed.evidence == HandledEvidence::GivenUp {
+        let answer = build_answer(FAILED, &LevelTally::default());
         let answer = PolicyAnswer { reconciling: false, stalled: true, ..answer };
         return EvaluationResult { answer, recheck_at: None };
     }
-    apply_deadline(&observed.phase, limits, now, all, answer, None)
+    let late_at = limits.deadline.map(|limit| observed.phase.unready_since + limit);
+    answer_until_late(FAILED, FAILED, limits, late_at, now)
+}
+
+/// Returns the answer of a parent whose operator is waited for until `late_at`, and from then on that it is late. The reason
+/// goes on to say that it is the operator which is waited for: whoever restarts has nothing else to know it by.
+fn answer_until_late(
+    reason: ParentReason,
+    late: ParentReason,
+    limits: TimeLimits,
+    late_at: Option<Time>,
+    now: Time,
+) -> EvaluationResult {
+    let answer = build_answer(reason, &LevelTally::default());
+    if late_at.is_none_or(|at| at > now) {
+        return EvaluationResult { answer, recheck_at: late_at };
+    }
+    let answer = PolicyAnswer {
+        reconciling: false,
+        stalled: true,
+        counted_as: limits.counted_as(answer),
+        ..build_answer(late, &LevelTally::default())
+    };
+    EvaluationResult { answer, recheck_at: None }
 }
 
 #[cold]
@@ -218,21 +210,14 @@ fn answer_pending(
     all: &LevelTally,
     again: Option<Time>,
 ) -> EvaluationResult {
-    let answer = build_answer(ParentReason::ChildrenPending, &LevelTally::default());
     if again.is_some() {
+        let answer = build_answer(ParentReason::ChildrenPending, &LevelTally::default());
         return apply_deadline(phase, limits, now, all, answer, again);
     }
     let silent_at = limits.pending.map(|pending| phase.since + pending);
-    let is_first = |at: Time| limits.deadline.is_none_or(|limit| at < phase.unready_since + limit);
-    if silent_at.is_some_and(|at| at <= now && is_first(at)) {
-        let answer = PolicyAnswer {
-            reconciling: false,
-            stalled: true,
-            ..build_answer(ParentReason::OperatorSilent, &LevelTally::default())
-        };
-        return EvaluationResult { answer, recheck_at: None };
-    }
-    apply_deadline(phase, limits, now, all, answer, silent_at)
+    let late_at = limits.deadline.map(|limit| (phase.unready_since + limit).max(limits.seen_at));
+    let at = silent_at.into_iter().chain(late_at).min();
+    answer_until_late(ParentReason::ChildrenPending, ParentReason::OperatorSilent, limits, at, now)
 }
 
 /// Applies the policy's deadline to an answer; `again` is the time at which the answer changes for another reason.
@@ -255,6 +240,7 @@ fn apply_deadline(
     let answer = PolicyAnswer {
         reconciling: false,
         stalled: true,
+        counted_as: limits.counted_as(answer),
         ..build_answer(ParentReason::DeadlineExceeded, all)
     };
     EvaluationResult { answer, recheck_at: again.filter(|again| *again > now) }
@@ -308,6 +294,7 @@ fn evaluate_children(
         phase.missing_since.get()
     };
     let overdue = missing_since.zip(limits.pending).map(|(since, pending)| since + pending);
+    let unstalled = answer;
     answer.stalled = match reason {
         ParentReason::ChildrenFailed => stand.counted_tally().terminal_count() > 0,
         ParentReason::ChildrenStuck => true,
@@ -315,6 +302,9 @@ fn evaluate_children(
         _ => false,
     };
     answer.reconciling &= !answer.stalled;
+    if reason == ParentReason::ChildrenMissing && answer.stalled {
+        answer.counted_as = limits.counted_as(unstalled);
+    }
     let again = overdue.filter(|at| *at > now);
     if reason == ParentReason::ChildrenSuspended {
         return EvaluationResult { answer, recheck_at: again };
@@ -340,7 +330,7 @@ fn keep_true(
     reason: ParentReason,
 ) -> Option<Time> {
     let fails = matches!(reason, ParentReason::ChildrenFailed | ParentReason::ChildrenStuck);
-    if fails || gate != ListGate::Open || !observed.stage.says_true() {
+    if fails || gate != ListGate::Open || !observed.stands_ready() || observed.is_told_otherwise() {
         return None;
     }
     let steadiness = observed.steadiness_of(children, policy);
@@ -357,6 +347,16 @@ fn answer_blind(state: KindState, critical: &LevelTally) -> EvaluationResult {
     EvaluationResult { answer: build_answer(reason, critical), recheck_at: None }
 }
 
+/// The answer of a generation of which it is not known that it was handled, where what would show it cannot be seen.
+fn answer_unproven_blind(
+    observed: &mut ObservedParent,
+    state: KindState,
+    critical: &LevelTally,
+) -> EvaluationResult {
+    observed.phase.all_ready_since = OptionalTime::NONE;
+    answer_blind(state, critical)
+}
+
 fn answer_all_ready(
     observed: &mut ObservedParent,
     children: &ChildCounts,
@@ -370,7 +370,7 @@ fn answer_all_ready(
     if let ListGate::Blind(state) = gate {
         return answer_blind(state, critical);
     }
-    let stands = observed.stage.says_true();
+    let stands = observed.stands_ready();
     let hold = TimeLimits::new(policy, &observed.view).hold;
     let settled = children.appeared_at + policy.debounce.quiet + policy.settle + hold;
     // Each kind has a watch of its own: objects that the operator created before it reported completion may arrive

@@ -22,10 +22,11 @@ mod list_gate;
 mod observation_schedule;
 mod policy_table;
 mod thin_list;
+mod time_limits;
 mod types;
 
 pub use answer_view::{AnswerExtras, AnswerView, WrittenAnswer};
-pub use delivery::{DeliveryDecision, DeliveryOutcome, WriteTicket};
+pub use delivery::{Brevity, DeliveryDecision, DeliveryOutcome, WriteTicket};
 pub use engine::{
     ChildOf, Engine, EngineReader, EvaluationCounts, EvaluationState, ParentDraft, PendingProofs,
     ProofRequest, RecountResult, UnreadyChild,
@@ -34,6 +35,7 @@ pub use graph::PolicySums;
 pub use ids::{EvaluationId, KindId, ObjectId, PolicyId, SelectorId};
 pub use thin_list::ThinList;
 pub use types::{
-    Acceptance, Availability, ChildGroup, ChildLink, ChildSource, EnginePolicy, EntriesDigest, GroupRole,
-    HandledEvidence, KindState, LinkTarget, MAX_LINK_TARGETS, ObjectView, ParentView, PolicyAnswer, Quorum,
+    Acceptance, Availability, ChildGroup, ChildLink, ChildSource, CountedAnswer, EnginePolicy, EntriesDigest,
+    GroupRole, HandledEvidence, KindState, LinkTarget, MAX_LINK_TARGETS, ObjectView, ParentView,
+    PolicyAnswer, Quorum,
 };

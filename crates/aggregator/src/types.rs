@@ -315,6 +315,9 @@ pub struct ParentView {
     pub deleting: bool,
     /// Rollcall's conditions on it do not say what holds its deletion now.
     pub deletion_unexplained: bool,
+    /// Fingerprint of what else its status has, which decides whether conditions can be written there: the names of its fields, and
+    /// whether it holds a list of conditions.
+    pub status_shape: u32,
     /// Digest of all of Rollcall's conditions on it, including those of policies that no longer apply.
     pub digest: EntriesDigest,
     /// Current answer on the parent for each policy.
@@ -343,4 +346,52 @@ pub struct PolicyAnswer {
     pub reconciling: bool,
     /// `Stalled` is true beside it.
     pub stalled: bool,
+    /// How those above count it, where they count it otherwise.
+    pub counted_as: Option<CountedAnswer>,
+}
+
+/// An answer as the parents above count it: what it would be without a limit that nothing records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CountedAnswer {
+    /// For this reason.
+    Reason(ParentReason),
+    /// Children failed for good.
+    FailedForGood,
+}
+
+// The engine holds one per parent and policy.
+const _: () = assert!(size_of::<PolicyAnswer>() == 12);
+
+impl CountedAnswer {
+    /// Returns how an answer without limits is counted. What is stuck is always stalled, and nothing else is but what failed.
+    pub(crate) fn of(PolicyAnswer { reason, stalled, .. }: PolicyAnswer) -> CountedAnswer {
+        match reason {
+            ParentReason::ChildrenFailed if stalled => CountedAnswer::FailedForGood,
+            reason => CountedAnswer::Reason(reason),
+        }
+    }
+
+    fn reason(self) -> ParentReason {
+        match self {
+            CountedAnswer::Reason(reason) => reason,
+            CountedAnswer::FailedForGood => ParentReason::ChildrenFailed,
+        }
+    }
+}
+
+impl PolicyAnswer {
+    /// Returns the reason by which the parents above count the parent, and quote it.
+    pub fn counted_reason(&self) -> ParentReason {
+        self.counted_as.map_or(self.reason, CountedAnswer::reason)
+    }
+
+    /// Returns the weight of the parent where it is itself a child.
+    pub fn weight(&self) -> ChildWeight {
+        let is_stalled = match self.counted_as {
+            None => self.stalled,
+            Some(CountedAnswer::Reason(reason)) => reason == ParentReason::ChildrenStuck,
+            Some(CountedAnswer::FailedForGood) => true,
+        };
+        ChildWeight::of(self.counted_reason().child_level()).with_terminal(is_stalled)
+    }
 }

@@ -60,6 +60,10 @@ pub struct RunArgs {
         value_parser = policy::rbac::check_grant_role, conflicts_with_all = ["policies", "namespaces"]
     )]
     pub grant_roles: Vec<String>,
+    /// ClusterRole into which the roles of policies are aggregated, as `rollcall rbac --aggregate-to` has it: the commands that
+    /// grant missing rights name it.
+    #[arg(long, env = "ROLLCALL_AGGREGATE_TO", default_value = policy::rbac::DEFAULT_NAME, value_name = "NAME")]
+    pub aggregate_to: String,
     /// Restricts Rollcall to these namespaces; Roles in them are then sufficient. Repeat the flag, or separate by
     /// commas.
     #[arg(long, env = "ROLLCALL_NAMESPACES", value_delimiter = ',', value_name = "NAMESPACE")]

@@ -78,7 +78,9 @@ async fn audit_kind(
         }
         if !drifts.is_empty() {
             warn!(kind = %followed.api, objects = drifts.len(), "audit found changes that the watch had not delivered yet");
-            looker.check_drift(drifts, "audit").await;
+            if stop.run_until_cancelled(looker.check_drift(drifts, "audit")).await.is_none() {
+                return Ok(());
+            }
         }
     }
     Ok(())

@@ -20,7 +20,7 @@ use crate::clock::ServerClock;
 use crate::failure_log::{FailureLine, FailureLog};
 use crate::kind_tasks::{KindEvent, KindRequest};
 use crate::metrics::Metrics;
-use crate::parent_writer::{MAX_HANDED_OUT_WRITES, SettledWrite, WriteFailure};
+use crate::parent_writer::{MAX_IN_FLIGHT_WRITES, SettledWrite, WriteFailure};
 use crate::snapshot::{NotReadyDetail, StatsSnapshot};
 use policy::WatchPlan;
 use rollcall_core::{BlindKind, Core, RecountDrift, RecountSchedule, RuleSwaps, VerdictAges, WatchHealth};
@@ -63,7 +63,7 @@ impl EventLoop {
         metrics: Arc<Metrics>,
         seed: Seed,
     ) -> Self {
-        core.set_max_in_flight_writes(MAX_HANDED_OUT_WRITES);
+        core.set_max_in_flight_writes(MAX_IN_FLIGHT_WRITES);
         EventLoop {
             core,
             clock,

@@ -8,9 +8,11 @@ mod kind_event_sender;
 mod kind_request;
 mod kind_task;
 mod reappearance;
+mod relist_pace;
 mod rule_wait;
 mod run_durations;
 mod scopes;
+mod watch_doubts;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,6 +30,7 @@ pub(crate) use kind_request::KindRequest;
 
 use policy::{KindPlan, WatchPlan};
 pub(crate) use rollcall_core::KindEvent;
+use watcher::ApiFailureCause;
 
 /// A running task that follows a kind, with what is needed to stop it.
 struct RunningTask {
@@ -127,6 +130,19 @@ impl KindTasks {
             id
         });
         self.running.insert(id, RunningTask { plan, event_sender, gate });
+    }
+
+    /// Says of the kinds that wait for the labels of namespaces that these cannot be read: parents do not say True for ever by
+    /// what is not looked at. It is not the kind that is forbidden, whose parents would be told so in a moment.
+    pub(crate) fn fail_awaiting_namespaces(&self, detail: &str) {
+        let detail =
+            format!("namespaces, by whose labels a policy selects parents, cannot be watched: {detail}");
+        for task in self.running.values() {
+            let chooses = task.plan.interest.parent.iter().any(|rule| rule.namespace_selector.is_some());
+            if task.plan.awaits_library && chooses {
+                task.event_sender.send(KindEvent::Failure(ApiFailureCause::Refused, detail.clone()));
+            }
+        }
     }
 
     /// Stops a kind's task. By what the kind is judged is not known from then on, until its successor has found it: what was

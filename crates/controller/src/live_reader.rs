@@ -15,7 +15,7 @@ use rustc_hash::FxHashSet;
 use serde_json::Value;
 use timer::Seed;
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::time::{Instant, MissedTickBehavior, sleep_until, timeout};
+use tokio::time::{Instant, MissedTickBehavior, sleep, sleep_until, timeout};
 use tracing::{debug, warn};
 use watcher::reflector::Reflector;
 use watcher::{
@@ -41,6 +41,9 @@ const LIVE_READ_TIMEOUT: Duration = Duration::from_secs(5);
 const OBJECTS_PER_TIMEOUT: usize = 500;
 /// Time the watch may lag behind a live read before the difference is reported as drift. 5 s.
 const DRIFT_GRACE_PERIOD: Duration = Duration::from_secs(5);
+/// Time after that until the watch is taken to have lost what it has not delivered. 25 s: a server under load is late, and a list
+/// of the kind is what it needs least then.
+const LATENESS_ALLOWED: Duration = Duration::from_secs(25);
 /// Maximum number of workloads of one list for which reasons are looked up.
 const MAX_EXPLAINED_WORKLOADS: usize = 10;
 /// Maximum number of Events read for one workload. Its controller creates about forty within the hour for which they
@@ -192,8 +195,7 @@ impl LiveReader {
         } else {
             self.read_live_as::<ChildObject>(&followed, read).await?
         };
-        let kind = followed.api.to_string();
-        let drifts = ahead.into_iter().map(|lag| Drift { kind: kind.clone(), lag }).collect();
+        let drifts = ahead.into_iter().map(|lag| Drift { followed: followed.clone(), lag }).collect();
         Ok(LiveReadResult { drifts, workloads })
     }
 
@@ -202,7 +204,7 @@ impl LiveReader {
         followed: &ResolvedKind,
         read: &LiveRead,
     ) -> Result<(Vec<WatchLag>, Vec<UnreadyWorkload>), LiveReadError> {
-        let ResolvedKind { api, id: kind } = followed;
+        let ResolvedKind { api, id: kind, .. } = followed;
         let reflector = &self.reflector;
         let below =
             |live: &K| pod_causes::find_unready_workload(reflector, *kind, live.as_child(), live.raw_text()?);
@@ -295,15 +297,31 @@ impl LiveReader {
     }
 
     /// Checks, after the grace period, for objects that are still known only from a live read, and reports them as
-    /// drift.
-    pub(crate) async fn check_drift(&self, drifts: Vec<Drift>, found_by: &str) {
-        tokio::time::sleep(DRIFT_GRACE_PERIOD).await;
-        let lost = drifts.iter().filter(|drift| self.reflector.is_still_awaited(&drift.lag.awaited));
-        self.drift_log.report(lost.map(|Drift { kind, lag }| {
-            self.metrics.count_drift(kind, found_by, 1);
+    /// drift. What the watch has not delivered long after that it has lost, and perhaps more: the kind is listed again. Where the
+    /// server's history has gone back, it is at once: nobody is late there.
+    pub(crate) async fn check_drift(&self, mut drifts: Vec<Drift>, found_by: &str) {
+        sleep(DRIFT_GRACE_PERIOD).await;
+        drifts.retain(|drift| self.reflector.is_still_awaited(&drift.lag.awaited));
+        self.drift_log.report(drifts.iter().map(|Drift { followed, lag }| {
+            let kind = followed.api.to_string();
+            self.metrics.count_drift(&kind, found_by, 1);
             let (object, held, live) = (lag.object.clone(), lag.before, lag.live);
-            DriftExample { kind: kind.clone(), object, held, live }
+            DriftExample { kind, object, held, live }
         }));
+        let (older, late): (Vec<_>, Vec<_>) = drifts.into_iter().partition(|drift| drift.lag.went_back());
+        self.give_up_watches(older);
+        if !late.is_empty() {
+            sleep(LATENESS_ALLOWED).await;
+            self.give_up_watches(late);
+        }
+    }
+
+    fn give_up_watches(&self, drifts: Vec<Drift>) {
+        for Drift { followed, lag } in drifts {
+            if self.reflector.give_up_awaiting(&lag.awaited) {
+                followed.doubts.on_lost_event();
+            }
+        }
     }
 }
 
@@ -319,6 +337,6 @@ pub(crate) struct LiveReadResult {
 /// Change that a live read observed before the watch did.
 #[derive(Clone, Debug)]
 pub(crate) struct Drift {
-    kind: String,
+    followed: Arc<ResolvedKind>,
     lag: WatchLag,
 }

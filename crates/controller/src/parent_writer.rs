@@ -1,5 +1,6 @@
 //! Writer of parents: patches their status, a few at a time, and reports the outcome of each write.
 
+mod reread_pace;
 mod settled_write;
 mod write_log;
 
@@ -16,11 +17,12 @@ use http_body_util::BodyExt;
 use kube::client::Body;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 use watcher::reflector::Reflector;
 use watcher::status::{FIELD_MANAGER, patch_body};
 use watcher::{ApiKind, ParentObject, get_live, parse_retry_after};
 
+pub(crate) use reread_pace::RereadPace;
 pub(crate) use settled_write::{SettledWrite, WriteFailure};
 pub(crate) use write_log::WriteLog;
 
@@ -29,13 +31,10 @@ use crate::failure_reporter::FailureReporter;
 use crate::kind_tasks::{ResolvedKind, ResolvedKinds};
 use crate::lease::Leadership;
 use crate::rule_threads::ingest_beside;
-use rollcall_core::{KnownObject, ParentWrite, WriteReply, write_reply};
+use rollcall_core::{KnownObject, ParentWrite, WriteReply, refusal, write_reply};
 
-/// Maximum number of status writes in flight.
-const MAX_IN_FLIGHT_WRITES: usize = 16;
-/// Maximum number of writes handed to the writer: those in flight, and as many that follow them without a turn of the
-/// loop between.
-pub(crate) const MAX_HANDED_OUT_WRITES: usize = 2 * MAX_IN_FLIGHT_WRITES;
+/// Maximum number of status writes in flight. No more are handed to the writer: what follows knows how these ended.
+pub(crate) const MAX_IN_FLIGHT_WRITES: usize = 16;
 /// Longest time a status write may take before its outcome is unknown. 15 s.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(15);
 /// Longest time a re-read of a parent may take after a write. 5 s.
@@ -43,6 +42,9 @@ const REREAD_TIMEOUT: Duration = Duration::from_secs(5);
 
 const PATCH_FAILED: &str = "request failed";
 const NOT_PERMITTED: &str = "not permitted; grant it with `rollcall rbac -f POLICY | kubectl apply -f -`";
+const PARENT_INVALID: &str = "the parent would be invalid with its conditions: let its definition, or the admission policy, allow them";
+const SAID_WITHIN_BOUNDS: &str =
+    "the API server refuses these conditions; the same is said within what it allows";
 const NOT_THE_PARENT: &str = "the response is not the parent that was written; re-reading the parent";
 const CONDITIONS_PRUNED: &str =
     "the API server pruned status.conditions: the CRD's schema does not declare the field";
@@ -66,6 +68,8 @@ pub(crate) struct ParentWriter {
     pub(crate) log: Arc<WriteLog>,
     /// Whether writes keep failing.
     pub(crate) failing: Arc<FailingWrites>,
+    /// Pace of the re-reads after writes.
+    pub(crate) rereads: Arc<RereadPace>,
 }
 
 impl ParentWriter {
@@ -120,6 +124,7 @@ impl ParentWriter {
             // The write was decided while this replica led. The new leader decides for itself.
             return (DeliveryOutcome::Unsent, "standby");
         }
+        let held = self.held_version(write);
         let timeout = WRITE_TIMEOUT.min(self.leadership.write_time_left());
         let response = match tokio::time::timeout(timeout, self.send_patch(&followed.api, write)).await {
             Ok(Ok(response)) => response,
@@ -138,21 +143,18 @@ impl ParentWriter {
         let outcome = reply.write_outcome(retry_after);
         match reply {
             WriteReply::Accepted => {
-                self.take_accepted(followed, write, (object, status), &body, failure).await
+                self.take_accepted(followed, (write, held), (object, status), &body, failure).await
             }
             WriteReply::Gone => {
                 debug!(object, "status patch dropped: parent was deleted");
-                self.report_reread(self.reread_parent(followed, write).await);
-                (outcome, "gone")
+                self.take_gone(followed, write).await
             }
             WriteReply::Conflict => {
                 debug!(object, status, body = %String::from_utf8_lossy(&body), "status patch rejected: precondition failed; re-reading the parent");
-                if write_reply::is_list_required(&body) {
-                    self.reflector.require_list(write.kind);
-                }
                 self.report_reread(self.reread_parent(followed, write).await);
                 (outcome, "conflict")
             }
+            WriteReply::Invalid => self.take_invalid(&followed.api, write, (object, status), &body, failure),
             WriteReply::NotPermitted => {
                 let detail = format!("{}; grant {}", status_message(&body), missing_rule(&followed.api));
                 *failure =
@@ -171,11 +173,47 @@ impl ParentWriter {
         }
     }
 
+    /// Handles an answer that says that the parent would be invalid with what was written. Where the same can be said within what
+    /// is allowed, it is said so at once.
+    fn take_invalid(
+        &self,
+        api: &ApiKind,
+        write: &ParentWrite,
+        (object, status): (String, u16),
+        body: &[u8],
+        failure: &mut Option<WriteFailure>,
+    ) -> (DeliveryOutcome, &'static str) {
+        let detail = status_message(body);
+        let outcome = refusal::outcome_of(&self.reflector, write, body);
+        if let DeliveryOutcome::Shortened(_) = outcome {
+            self.failures.report("status bounds", api, move |times| {
+                info!(object, detail, times, "{SAID_WITHIN_BOUNDS}");
+            });
+            return (outcome, "shortened");
+        }
+        *failure = Some(WriteFailure { object, cause: PARENT_INVALID, status, detail, reread: None });
+        (outcome, "invalid")
+    }
+
+    /// Handles an answer that says that the parent is gone. One whose definition has lost the subresource of the status is not
+    /// found there, and is there.
+    async fn take_gone(
+        &self,
+        followed: &ResolvedKind,
+        write: &ParentWrite,
+    ) -> (DeliveryOutcome, &'static str) {
+        self.report_reread(self.reread_parent(followed, write).await);
+        if self.held_version(write) > 0 && followed.doubts.find_moved(&self.client, &followed.api).await {
+            return (DeliveryOutcome::Unsent, "dropped");
+        }
+        (DeliveryOutcome::Gone, "gone")
+    }
+
     /// Handles an answer that says that the write was accepted, be it the parent or anything else.
     async fn take_accepted(
         &self,
         followed: &ResolvedKind,
-        write: &ParentWrite,
+        (write, held): (&ParentWrite, u64),
         (object, status): (String, u16),
         body: &[u8],
         failure: &mut Option<WriteFailure>,
@@ -187,6 +225,11 @@ impl ParentWriter {
             return (DeliveryOutcome::Retry(Duration::ZERO), "error");
         };
         let (outcome, label) = self.on_accepted(write, &object, &parent);
+        // Where a definition has gained the subresource of the status, the rest of a parent is written, and its status ignored.
+        let is_ignored = outcome == DeliveryOutcome::Pruned || parent.child.meta.resource_version <= held;
+        if is_ignored && followed.doubts.find_moved(&self.client, &followed.api).await {
+            return (DeliveryOutcome::Unsent, "dropped");
+        }
         if outcome == DeliveryOutcome::Pruned {
             *failure =
                 Some(WriteFailure { object, cause: CONDITIONS_PRUNED, status, ..WriteFailure::default() });
@@ -236,6 +279,12 @@ impl ParentWriter {
         WriteFailure { reread: self.reread_parent(followed, write).await, ..failure }
     }
 
+    /// Version of the parent that is held; 0 where none is.
+    fn held_version(&self, write: &ParentWrite) -> u64 {
+        let id = self.reflector.find_object(&write.uid);
+        id.and_then(|id| self.reflector.read_row(id, |row| row.version)).unwrap_or_default()
+    }
+
     fn report_reread(&self, error: Option<String>) {
         if let Some(error) = error {
             self.failures.report("re-read parent", "", move |failures| {
@@ -251,6 +300,7 @@ impl ParentWriter {
     /// Reads a parent live after a failed precondition or a write whose outcome is unknown, so that the next decision rests on
     /// its current state.
     async fn reread_parent(&self, followed: &ResolvedKind, write: &ParentWrite) -> Option<String> {
+        self.rereads.wait_for_turn().await;
         let namespace = Some(write.namespace.as_str()).filter(|n| !n.is_empty());
         let (start, known) = (self.reflector.start_read(), KnownObject::of(&self.reflector, &write.uid));
         let live = get_live::<ParentObject>(&self.client, &followed.api, namespace, &write.name);

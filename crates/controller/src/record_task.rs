@@ -292,8 +292,10 @@ impl<'t> RecordTask<'t> {
         match self.context.client.request::<Value>(request).await {
             Ok(_) if removes => Ok(Some(RecordOperationResult::Current(None))),
             Ok(now) => Ok(Some(RecordOperationResult::Current(Some(now)))),
-            // Another writer was faster: the current content decides.
-            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409 | 422) => {
+            // Another writer was faster: the current content decides. What an admission refuses stays refused.
+            Err(kube::Error::Api(status))
+                if matches!(status.code, 404 | 409 | 422) && !is_invalid(&status) =>
+            {
                 debug!(record = name, code = status.code, "conflict on ReadinessRecord; re-reading it");
                 let live = get_live::<ParentObject>(
                     &self.context.client,
@@ -314,6 +316,11 @@ impl<'t> RecordTask<'t> {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// The record would be invalid with what was written: a validation names causes, and a failed precondition none.
+fn is_invalid(status: &kube::core::Status) -> bool {
+    status.code == 422 && status.details.as_ref().is_some_and(|details| !details.causes.is_empty())
 }
 
 fn log_complaints(record: &str, complaints: &[String]) {

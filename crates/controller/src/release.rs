@@ -1,6 +1,6 @@
 //! `rollcall release`: removes Rollcall's entries from the parents of policies, before an uninstall.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -16,8 +16,10 @@ use watcher::wire::WireMeta;
 use watcher::{ApiKind, ParentObject, get_live, list_live, resolve_kind};
 
 use crate::policies::namespace_kind;
-use policy::{CompiledPolicy, FoundPolicy, GROUP_KIND, policies_of_groups, read_group};
-use rollcall_core::write_reply;
+use policy::{
+    CompiledPolicy, FoundPolicy, GROUP_KIND, GroupName, WrittenPolicy, policies_of_groups, read_group,
+};
+use rollcall_core::refusal;
 
 /// Most times that the removal from one parent is sent, where others change its conditions meanwhile.
 const MAX_RELEASE_ATTEMPTS: u32 = 5;
@@ -33,34 +35,34 @@ pub struct ReleaseReport {
     pub failed: usize,
 }
 
-/// Releases every parent of these policies.
+/// Releases every parent of these policies, each once however many of them select it.
 pub async fn release_parents(
     client: &kube::Client,
-    policies: &[CompiledPolicy],
+    policies: &[WrittenPolicy],
     namespaces: &[String],
 ) -> anyhow::Result<ReleaseReport> {
     let mut done = ReleaseReport::default();
     let mut pace = tokio::time::interval(RELEASE_INTERVAL);
     pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    for policy in policies {
-        let parent = &policy.parent;
-        let own = OwnTypes::of(written_types(&policy.condition, policy.fallback.as_deref()));
-        let served = resolve_kind(client, &parent.group, parent.version.as_deref(), &parent.kind).await?;
-        let Some(api) = served else { continue };
-        let scopes: Vec<Option<&str>> = if namespaces.is_empty() {
-            vec![None]
+    for policies in policies_by_kind(policies).values() {
+        let Some(api) = served_kind(client, policies).await? else { continue };
+        let scopes: BTreeSet<Option<&str>> = if namespaces.is_empty() || !api.namespaced {
+            [None].into()
         } else {
             namespaces.iter().map(|n| Some(n.as_str())).collect()
         };
-        let chosen = chosen_namespaces(client, policy).await?;
-        let is_selected = |meta: &WireMeta| {
-            policy.selector.matches(&meta.labels)
-                && chosen.as_ref().is_none_or(|chosen| chosen.contains(&meta.namespace))
-        };
+        let selections = parent_selections(client, policies).await?;
         for scope in scopes {
-            let objects = list_live::<ParentObject>(client, &api, scope, None).await?;
-            for object in objects.into_iter().filter(|object| is_selected(&object.child.meta)) {
-                match release_parent(client, &api, &object, &own, &mut pace).await {
+            for object in list_live::<ParentObject>(client, &api, scope, None).await? {
+                let types: Vec<&str> = selections
+                    .iter()
+                    .filter(|of| of.is_for(&object))
+                    .flat_map(ParentSelection::types)
+                    .collect();
+                if types.is_empty() {
+                    continue;
+                }
+                match release_parent(client, &api, &object, &OwnTypes::of(types), &mut pace).await {
                     Ok(true) => done.released += 1,
                     Ok(false) => {}
                     Err(error) => {
@@ -74,15 +76,79 @@ pub async fn release_parents(
     Ok(done)
 }
 
-/// The namespaces that a policy selects; `None` for all.
-async fn chosen_namespaces(
+/// A policy, and the only parent of it that is meant.
+type ReleasedPolicy<'p> = (&'p CompiledPolicy, Option<&'p GroupName>);
+
+fn policies_by_kind(policies: &[WrittenPolicy]) -> BTreeMap<(&str, &str), Vec<ReleasedPolicy<'_>>> {
+    let mut kinds: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for written in policies {
+        for policy in &written.compiled {
+            let kind = (policy.parent.group.as_str(), policy.parent.kind.as_str());
+            kinds.entry(kind).or_default().push((policy, written.only.as_ref()));
+        }
+    }
+    kinds
+}
+
+/// The kind of these policies' parents, in a version that one of them names, or else in any that the server serves: what was
+/// written is there in all of them.
+async fn served_kind(
     client: &kube::Client,
-    policy: &CompiledPolicy,
-) -> anyhow::Result<Option<BTreeSet<Box<str>>>> {
-    let Some(selector) = &policy.namespace_selector else { return Ok(None) };
-    let namespaces = list_live::<ParentObject>(client, &namespace_kind(), None, None).await?;
-    let chosen = namespaces.into_iter().map(|namespace| namespace.child.meta);
-    Ok(Some(chosen.filter(|meta| selector.matches(&meta.labels)).map(|meta| meta.name).collect()))
+    policies: &[ReleasedPolicy<'_>],
+) -> anyhow::Result<Option<ApiKind>> {
+    let versions: BTreeSet<_> = policies.iter().map(|(policy, _)| policy.parent.version.as_deref()).collect();
+    let Some((CompiledPolicy { parent, .. }, _)) = policies.first() else { return Ok(None) };
+    for version in versions.into_iter().chain([None]) {
+        if let Some(api) = resolve_kind(client, &parent.group, version, &parent.kind).await? {
+            return Ok(Some(api));
+        }
+    }
+    Ok(None)
+}
+
+/// The parents that a policy selects.
+struct ParentSelection<'p> {
+    policy: &'p CompiledPolicy,
+    only: Option<&'p GroupName>,
+    /// Their namespaces; `None` for all.
+    namespaces: Option<BTreeSet<Box<str>>>,
+}
+
+impl<'p> ParentSelection<'p> {
+    fn is_for(&self, object: &ParentObject) -> bool {
+        let WireMeta { namespace, name, labels, .. } = &object.child.meta;
+        let is_meant = |only: &GroupName| {
+            only.name == *name && only.namespace.as_ref().is_none_or(|other| other == namespace)
+        };
+        self.only.is_none_or(is_meant)
+            && self.policy.selector.matches(labels)
+            && self.namespaces.as_ref().is_none_or(|chosen| chosen.contains(namespace))
+    }
+
+    /// Types of the conditions that the policy writes on them.
+    fn types(&self) -> impl Iterator<Item = &'p str> {
+        written_types(&self.policy.condition, self.policy.fallback.as_deref())
+    }
+}
+
+async fn parent_selections<'p>(
+    client: &kube::Client,
+    policies: &[ReleasedPolicy<'p>],
+) -> anyhow::Result<Vec<ParentSelection<'p>>> {
+    let mut labels = Vec::new();
+    if policies.iter().any(|(policy, _)| policy.namespace_selector.is_some()) {
+        let namespaces = list_live::<ParentObject>(client, &namespace_kind(), None, None).await?;
+        labels.extend(namespaces.into_iter().map(|namespace| namespace.child.meta));
+    }
+    let chosen_by = |selector: &LabelMatcher| {
+        labels.iter().filter(|meta| selector.matches(&meta.labels)).map(|meta| meta.name.clone()).collect()
+    };
+    let selection = |(policy, only): &ReleasedPolicy<'p>| ParentSelection {
+        policy,
+        only: *only,
+        namespaces: policy.namespace_selector.as_ref().map(chosen_by),
+    };
+    Ok(policies.iter().map(selection).collect())
 }
 
 async fn release_parent(
@@ -112,7 +178,8 @@ async fn release_parent(
             }
             Err(error) => return Err(error).with_context(|| format!("failed to release {title}")),
         };
-        requires_list |= serde_json::to_vec(&refusal).is_ok_and(|body| write_reply::is_list_required(&body));
+        requires_list |=
+            serde_json::to_vec(&refusal).is_ok_and(|body| refusal::read_bounds(&body).requires_list);
         let scope = Some(&**namespace).filter(|namespace| !namespace.is_empty());
         let live = get_live::<ParentObject>(client, api, scope, name).await?;
         reread = live.filter(|live| live.child.meta.uid == *uid);
@@ -159,7 +226,7 @@ async fn send_patch(
 pub async fn delete_records(
     client: &kube::Client,
     namespace: &str,
-    of: Option<&[CompiledPolicy]>,
+    of: Option<&[WrittenPolicy]>,
 ) -> anyhow::Result<(usize, usize)> {
     let Some(api) = resolve_kind(client, "rollcall.dev", None, "ReadinessRecord").await? else {
         return Ok((0, 0));
@@ -181,11 +248,12 @@ pub async fn delete_records(
 }
 
 /// True if the record describes a parent of one of these policies.
-fn is_record_of(record: &ParentObject, policies: &[CompiledPolicy]) -> bool {
+fn is_record_of(record: &ParentObject, policies: &[WrittenPolicy]) -> bool {
     let Ok(record) = serde_json::from_str::<Value>(record.text.get()) else { return false };
     let parent = &record["spec"]["parent"];
     let group = parent["group"].as_str().unwrap_or_default();
-    policies.iter().any(|policy| policy.parent.group == group && parent["kind"] == *policy.parent.kind)
+    let mut written = policies.iter().flat_map(|policy| &policy.compiled);
+    written.any(|policy| policy.parent.group == group && parent["kind"] == *policy.parent.kind)
 }
 
 /// Deletes this record by its uid: one created again in the meantime is left alone.
@@ -206,10 +274,20 @@ async fn delete_record(client: &kube::Client, api: &ApiKind, record: &ParentObje
 
 /// Lists the cluster's policies, and those that stand for its ReadinessGroups.
 pub async fn list_policies(client: &kube::Client) -> anyhow::Result<Vec<FoundPolicy>> {
+    list_selected_policies(client, &LabelMatcher::default()).await
+}
+
+/// Lists the policies that have these labels, and those that stand for ReadinessGroups that have them.
+pub async fn list_selected_policies(
+    client: &kube::Client,
+    selector: &LabelMatcher,
+) -> anyhow::Result<Vec<FoundPolicy>> {
+    let is_selected = |object: &&ParentObject| selector.matches(&object.child.meta.labels);
     let policies = list_own_kind(client, "ReadinessPolicy").await?;
-    let groups: Vec<_> = list_own_kind(client, GROUP_KIND.1).await?.iter().map(read_group).collect();
-    let of_groups = policies_of_groups(groups.iter(), &LabelMatcher::default());
-    Ok(policies.iter().map(policy::read_policy).chain(of_groups).collect())
+    let groups = list_own_kind(client, GROUP_KIND.1).await?;
+    let groups: Vec<_> = groups.iter().filter(is_selected).map(read_group).collect();
+    let of_groups = policies_of_groups(groups.iter(), selector);
+    Ok(policies.iter().filter(is_selected).map(policy::read_policy).chain(of_groups).collect())
 }
 
 async fn list_own_kind(client: &kube::Client, kind: &str) -> anyhow::Result<Vec<ParentObject>> {

@@ -257,13 +257,3 @@ pub(super) const fn names_children(reason: ParentReason) -> bool {
             | ParentReason::DeadlineExceeded
     )
 }
-
-/// Truncates a text to this number of bytes, on a character's boundary.
-pub(super) fn truncate_message(mut text: String, limit: usize) -> String {
-    if text.len() > limit {
-        let end = (0..=limit - '…'.len_utf8()).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-        text.truncate(end);
-        text.push('…');
-    }
-    text
-}

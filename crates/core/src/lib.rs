@@ -24,6 +24,7 @@ mod quote_texts;
 mod quotes;
 pub mod records;
 mod recount;
+pub mod refusal;
 mod release_pace;
 mod render;
 mod rule_swaps;

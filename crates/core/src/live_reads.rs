@@ -1,6 +1,6 @@
 //! Live reads: the requests of resync and audit, and the handling of their responses.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use aggregator::{Engine, KindId, ObjectId};
 use watcher::ReflectorObject;
@@ -57,9 +57,19 @@ impl LiveRead {
             LiveRead::One { kind, .. } | LiveRead::All { kind, .. } => *kind,
         }
     }
+
+    /// The object that is expected, by its id.
+    fn known(&self) -> Option<(ObjectId, KnownObject)> {
+        match self {
+            LiveRead::One { known: Some(known), .. } => Some((known.id, *known)),
+            LiveRead::One { known: None, .. } | LiveRead::All { .. } => None,
+        }
+    }
 }
 
-/// Change that a live read observed before the watch did.
+/// Change that a live read observed before the watch did, or an older version than was known when it was ordered: then the
+/// server's history has gone back, as it does when etcd is restored from a backup, and the watch waits for versions that come
+/// again much later.
 #[derive(Clone, Debug)]
 pub struct WatchLag {
     /// `namespace/name`.
@@ -70,6 +80,13 @@ pub struct WatchLag {
     pub live: u64,
     /// Change that the watch is given some time to deliver.
     pub awaited: AwaitedVersion,
+}
+
+impl WatchLag {
+    /// Returns `true` if the server's history has gone back.
+    pub fn went_back(&self) -> bool {
+        self.live > 0 && self.live < self.before
+    }
 }
 
 /// Reads of a parent's resync: the parent, the children that hold it back, and kinds of which an expected child is
@@ -118,8 +135,21 @@ pub fn apply_live_read<K: ReflectorObject>(
     // No object has that name, or a different one has it now.
     let gone = known.filter(|known| uid.is_none() || id != Some(known.id));
     let vanished = gone.and_then(|known| apply_vanished(reflector, known));
+    let older = known.zip(live).filter(|(known, _)| id == Some(known.id));
+    let older = older.and_then(|(known, live)| find_older(reflector, kind, known, &live.as_child().meta));
     let listed = live.and_then(|live| apply_live_object(reflector, kind, start, live));
-    vanished.into_iter().chain(listed).collect()
+    vanished.into_iter().chain(older).chain(listed).collect()
+}
+
+/// A version that is older than the one that was held before the read was sent. It is not applied: the list that follows tells
+/// what holds.
+fn find_older(reflector: &Reflector, kind: KindId, known: KnownObject, meta: &WireMeta) -> Option<WatchLag> {
+    let version = meta.resource_version;
+    (0 < version && version < known.version).then(|| {
+        let object = format!("{}/{}", meta.namespace, meta.name);
+        let awaited = reflector.expect_version(kind, &meta.uid, version);
+        WatchLag { object, before: known.version, live: version, awaited }
+    })
 }
 
 /// Applies one object of a live list.
@@ -156,8 +186,8 @@ pub fn held_objects(reflector: &Reflector, kind: KindId, namespace: Option<&str>
     held
 }
 
-/// Reads that follow a metadata list: objects that are newer in the list, missing from the cache, or missing from the
-/// list. At most `most` of either.
+/// Reads that follow a metadata list: objects that are newer in the list, older in it than they were held before, missing from
+/// the cache, or missing from the list. At most `most` of either.
 pub fn outdated_reads(
     reflector: &Reflector,
     kind: KindId,
@@ -166,14 +196,17 @@ pub fn outdated_reads(
     most: usize,
 ) -> Vec<LiveRead> {
     let (mut seen, mut behind) = (BTreeSet::new(), Vec::new());
+    let known_before: BTreeMap<ObjectId, KnownObject> = held.iter().filter_map(LiveRead::known).collect();
     for meta in listed {
         let id = reflector.find_object(&meta.uid);
         seen.extend(id);
         let version = id.and_then(|id| reflector.read_row(id, |row| row.version));
         let wanted = || reflector.wants_object(kind, meta);
-        if version.map_or_else(wanted, |version| version < meta.resource_version) {
+        let older =
+            id.and_then(|id| known_before.get(&id)).filter(|held| held.version > meta.resource_version);
+        if older.is_some() || version.map_or_else(wanted, |version| version < meta.resource_version) {
             let (namespace, name) = (meta.namespace.to_string(), meta.name.to_string());
-            behind.push(LiveRead::One { kind, namespace, name, known: None });
+            behind.push(LiveRead::One { kind, namespace, name, known: older.copied() });
         }
     }
     let unlisted = |read: &LiveRead| matches!(read, LiveRead::One { known: Some(known), .. } if !seen.contains(&known.id));
@@ -228,6 +261,8 @@ mod tests {
     fn shown(n: u32, version: u32) -> (Reflector, Option<KnownObject>) {
         let reflector = Reflector::new(|| ());
         reflector.set_interest(interest());
+        let pass = reflector.begin_list(KIND, None);
+        reflector.finish_list(&pass);
         reflector.apply_object(KIND, &deployment(n, version), None);
         let Some(LiveRead::One { known, .. }) = held_objects(&reflector, KIND, None).pop() else {
             panic!("nothing held")
@@ -245,6 +280,34 @@ mod tests {
         let start = reflector.start_read();
         assert_eq!(apply_live_read(&reflector, KIND, start, known, Some(&deployment(2, 8))).len(), 2);
         assert!(!holds(&reflector, 1) && holds(&reflector, 2));
+    }
+
+    #[test]
+    fn a_version_older_than_was_known_shows_that_the_history_has_gone_back_and_is_not_applied() {
+        let (reflector, known) = shown(1, 5);
+        let start = reflector.start_read();
+        let lags = apply_live_read(&reflector, KIND, start, known, Some(&deployment(1, 3)));
+        assert!(matches!(&lags[..], [lag] if lag.went_back() && reflector.is_still_awaited(&lag.awaited)));
+        let version = |reflector: &Reflector| {
+            let id = reflector.find_object(&uid(1)).unwrap();
+            reflector.read_row(id, |row| row.version)
+        };
+        assert_eq!(version(&reflector), Some(5));
+        // What was observed since the read was ordered is newer than its answer, and nothing is wrong.
+        reflector.apply_object(KIND, &deployment(1, 6), None);
+        assert!(apply_live_read(&reflector, KIND, start, known, Some(&deployment(1, 5))).is_empty());
+    }
+
+    #[test]
+    fn a_list_with_an_older_version_than_was_held_before_it_began_calls_for_a_read() {
+        let (reflector, known) = shown(1, 5);
+        let held = held_objects(&reflector, KIND, None);
+        reflector.apply_object(KIND, &deployment(1, 9), None);
+        let reads = |version| {
+            outdated_reads(&reflector, KIND, held.clone(), &[deployment(1, version).meta.clone()], 9)
+        };
+        assert!(reads(5).is_empty() && reads(7).is_empty(), "it may be overtaken");
+        assert!(matches!(&reads(4)[..], [LiveRead::One { known: of, .. }] if *of == known));
     }
 
     #[test]

@@ -358,8 +358,9 @@ impl Core {
         };
         let policies = self.engine.answers_to_write(parent).into_iter().map(|(policy, _)| policy).collect();
         let kind = self.reflector.read_row(parent, |row| row.kind);
-        let requires_list = kind.is_some_and(|kind| self.reflector.requires_list(kind));
-        let plan = PlannedWrite { parent, ticket, policies, wanted, digest, judged, requires_list };
+        let requires_list = kind.is_some_and(|kind| self.reflector.status_bounds(kind).requires_list);
+        let brevity = self.engine.brevity(parent, now);
+        let plan = PlannedWrite { parent, ticket, policies, wanted, digest, judged, requires_list, brevity };
         let write = self.reflector.read_row(parent, |row| plan.address_to(row));
         match write.unwrap_or(AddressedWrite::Outdated) {
             AddressedWrite::Send(write) => Some(*write),

@@ -1,6 +1,6 @@
 //! One write to one parent, as it is handed to the writer.
 
-use aggregator::{DeliveryOutcome, EntriesDigest, KindId, ObjectId, PolicyId, WriteTicket};
+use aggregator::{Brevity, DeliveryOutcome, EntriesDigest, KindId, ObjectId, PolicyId, WriteTicket};
 use readiness::rollup::{ConditionStatus, ParentReason};
 use serde_json::Value;
 use watcher::reflector::ObjectRow;
@@ -29,6 +29,10 @@ pub struct ParentWrite {
     pub wanted: WantedConditions,
     /// Fingerprint of these.
     pub digest: EntriesDigest,
+    /// An empty list of conditions stays.
+    pub requires_list: bool,
+    /// How briefly the entries say what there is to say.
+    pub brevity: Brevity,
     /// New status of the condition, if the write changes it.
     pub status_transition: Option<ConditionStatus>,
 }
@@ -44,6 +48,7 @@ pub(super) struct PlannedWrite {
     /// Generation that was evaluated, if any.
     pub(super) judged: Option<u64>,
     pub(super) requires_list: bool,
+    pub(super) brevity: Brevity,
 }
 
 /// What a planned write is, compared with what the parent says.
@@ -87,6 +92,8 @@ impl PlannedWrite {
             patch,
             wanted: self.wanted,
             digest: self.digest,
+            requires_list: self.requires_list,
+            brevity: self.brevity,
         }))
     }
 }

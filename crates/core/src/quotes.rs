@@ -9,8 +9,9 @@ use aggregator::{Engine, GroupRole, ObjectId, ParentDraft, PolicyId};
 use readiness::Time;
 use readiness::rollup::ParentReason;
 use watcher::reflector::{Reflector, name_hash};
+use watcher::status::truncate_text;
 
-use super::causes::{CauseFinder, truncate_message};
+use super::causes::CauseFinder;
 use super::kind_names::KindNames;
 use super::policy_summary::PolicySummary;
 use super::quote_texts::QuoteTexts;
@@ -95,14 +96,16 @@ impl Quotes {
         let causes = from.causes(&self.texts);
         // Every edit and every process gives new ids: which policy is quoted must not depend on them.
         let worst = answers.min_by_key(|(policy, answer)| {
-            (answer.reason.child_level(), causes.policy_name(*policy), *policy)
+            (answer.counted_reason().child_level(), causes.policy_name(*policy), *policy)
         });
-        let Some((policy, answer)) = worst.filter(|(_, a)| a.reason != ParentReason::AllChildrenReady) else {
+        let worst = worst.map(|(policy, answer)| (policy, answer.counted_reason()));
+        let Some((policy, reason)) = worst.filter(|(_, reason)| *reason != ParentReason::AllChildrenReady)
+        else {
             return String::new();
         };
         // What stands under a refused policy rests on the children of a predecessor.
-        let names = from.engine.is_accepted(policy) && causes.names_causes(parent, policy, answer.reason);
+        let names = from.engine.is_accepted(policy) && causes.names_causes(parent, policy, reason);
         let first = names.then(|| causes.first_cause(parent, policy, now)).flatten();
-        truncate_message(first.unwrap_or_else(|| answer.reason.as_str().to_owned()), MAX_QUOTE_BYTES)
+        truncate_text(first.unwrap_or_else(|| reason.as_str().to_owned()), MAX_QUOTE_BYTES)
     }
 }

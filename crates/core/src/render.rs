@@ -9,10 +9,10 @@ use readiness::rollup::{ConditionStatus, ParentReason};
 use watcher::reflector::{AnswerTarget, ObjectRow, ParentRow, ProofVerdict};
 use watcher::status::{
     AWAITS_OPERATOR, BEING_DELETED, ConditionEntry, FAILED_TO_HANDLE, NOT_HANDLED, NOT_IN_TIME,
-    OwnedCondition, ParentStatus, WantedConditions, time,
+    OwnedCondition, ParentStatus, WantedConditions, time, truncate_text,
 };
 
-use super::causes::{CauseFinder, MAX_MESSAGE_BYTES, truncate_message};
+use super::causes::{CauseFinder, MAX_MESSAGE_BYTES};
 use super::finalizer_flaps::FinalizerFlaps;
 use super::proof_queue::ProofQueue;
 
@@ -46,7 +46,7 @@ impl ConditionRenderer<'_> {
         self.causes
             .reflector
             .read_row(parent, |row| {
-                let row = row.parent.as_ref()?;
+                let (kind, row) = (row.kind, row.parent.as_ref()?);
                 let mut wanted = WantedConditions::default();
                 for ((policy, answer), message) in answers.iter().zip(messages) {
                     if let Some(target) = row.targets.iter().find(|t| t.policy == *policy) {
@@ -54,6 +54,8 @@ impl ConditionRenderer<'_> {
                         push_entries(&mut wanted, row, target, *answer, handled, &message, now);
                     }
                 }
+                let brevity = self.causes.engine.brevity(parent, now);
+                self.causes.reflector.status_bounds(kind).shorten(brevity, &mut wanted);
                 keep_while_undecided(&mut wanted, row, self.undecided_conditions(parent, row));
                 Some(wanted)
             })
@@ -133,7 +135,7 @@ impl ConditionRenderer<'_> {
         };
         let finalizers = self.flaps.text_about(&self.causes, parent, policy);
         let between = if finalizers.is_empty() { "" } else { "; " };
-        truncate_message(text + &cycles + between + &finalizers, MAX_MESSAGE_BYTES)
+        truncate_text(text + &cycles + between + &finalizers, MAX_MESSAGE_BYTES)
     }
 
     /// Describes a ready parent: critical children that are not ready and are counted on all the same, and optional ones.

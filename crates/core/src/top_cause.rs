@@ -92,12 +92,12 @@ impl TopCauseFinder<'_> {
             .causes
             .engine
             .policies_of(child)
-            .filter_map(|p| Some((p, self.causes.engine.answer_of(child, p)?)));
-        match answers.min_by_key(|(policy, answer)| (answer.reason.child_level(), *policy)) {
+            .filter_map(|p| Some((p, self.causes.engine.answer_of(child, p)?.counted_reason())));
+        match answers.min_by_key(|(policy, reason)| (reason.child_level(), *policy)) {
             None => named(reason),
-            Some((_, answer)) if depth >= MAX_CAUSE_DEPTH => named(NodeToken::Parent(answer.reason)),
-            Some((policy, answer)) => {
-                let below = self.top_cause_below(child, policy, answer.reason, now, depth + 1);
+            Some((_, reason)) if depth >= MAX_CAUSE_DEPTH => named(NodeToken::Parent(reason)),
+            Some((policy, reason)) => {
+                let below = self.top_cause_below(child, policy, reason, now, depth + 1);
                 if below.kind.is_empty() { named(below.reason) } else { below }
             }
         }

@@ -188,15 +188,15 @@ impl TransitionBuilder<'_> {
             if into.len() >= MAX_ROOT_CAUSES {
                 return;
             }
-            let answers = engine
-                .policies_of(trouble.child)
-                .filter_map(|policy| Some((policy, engine.answer_of(trouble.child, policy)?)));
-            let below = answers.min_by_key(|(policy, answer)| (answer.reason.child_level(), *policy));
+            let answers = engine.policies_of(trouble.child).filter_map(|policy| {
+                Some((policy, engine.answer_of(trouble.child, policy)?.counted_reason()))
+            });
+            let below = answers.min_by_key(|(policy, reason)| (reason.child_level(), *policy));
             let own = self.renderer.causes.is_held_by_itself(&trouble, now);
             let before = into.len();
             let names = |policy, reason| self.renderer.causes.names_causes(trouble.child, policy, reason);
             if let Some((below, _)) =
-                below.filter(|(p, a)| !own && depth < MAX_CAUSE_DEPTH && names(*p, a.reason))
+                below.filter(|(p, reason)| !own && depth < MAX_CAUSE_DEPTH && names(*p, *reason))
             {
                 self.collect_root_causes(trouble.child, below, now, depth + 1, into);
             }
@@ -204,7 +204,7 @@ impl TransitionBuilder<'_> {
                 let culprit = reflector.read_row(trouble.child, |row| {
                     let reason = &row.assessment_for(trouble.rule_index).verdict_at(now).reason;
                     let (reason, detail) = match below {
-                        Some((_, answer)) if !own => (NodeReason::Parent(answer.reason), String::new()),
+                        Some((_, said)) if !own => (NodeReason::Parent(said), String::new()),
                         _ => (NodeReason::Object(reason.clone()), reason.to_string()),
                     };
                     RootCause {

@@ -70,6 +70,9 @@ impl VerdictAges {
 
 /// Maximum depth drawn: deeper trees are not readable.
 const MAX_TREE_DEPTH: usize = 16;
+/// Maximum number of nodes that are drawn in trees though they were drawn before. Parents that have children in common, on
+/// level after level, have exponentially many paths; their objects are few.
+const MAX_REPEATED_NODES: usize = 5_000;
 
 /// Draws the trees of all parents at one instant.
 pub(super) struct TreeBuilder<'a> {
@@ -77,6 +80,10 @@ pub(super) struct TreeBuilder<'a> {
     members: BTreeMap<(ObjectId, PolicyId), Vec<(ObjectId, GroupRole)>>,
     ages: &'a mut VerdictAges,
     now: Time,
+    /// Parents whose children were drawn.
+    expanded: BTreeSet<(ObjectId, PolicyId)>,
+    /// Number of nodes that may be drawn again.
+    repeats_left: usize,
 }
 
 impl<'a> TreeBuilder<'a> {
@@ -85,7 +92,14 @@ impl<'a> TreeBuilder<'a> {
         for edge in renderer.causes.engine.counted_children() {
             members.entry((edge.parent, edge.policy)).or_default().push((edge.child, edge.role));
         }
-        TreeBuilder { renderer, members, ages, now }
+        TreeBuilder {
+            renderer,
+            members,
+            ages,
+            now,
+            expanded: BTreeSet::new(),
+            repeats_left: MAX_REPEATED_NODES,
+        }
     }
 
     /// All parents that are not a child of another one, with their descendants.
@@ -117,8 +131,8 @@ impl<'a> TreeBuilder<'a> {
             node.reason = NodeReason::Parent(answer.reason);
             node.detail = self.renderer.render_message(id, policy, answer, self.now);
             node.policy = policies.get(&policy).map(|p| p.name.clone()).unwrap_or_default();
-            let members = self.members.get(&(id, policy)).filter(|_| depth < MAX_TREE_DEPTH);
-            let members = members.cloned().unwrap_or_default();
+            let members = self.members_to_draw(id, policy, depth);
+            node.more = self.members.get(&(id, policy)).map_or(0, Vec::len) - members.len();
             node.children = members
                 .into_iter()
                 .filter_map(|(child, role)| self.tree_node(child, None, role_word(role), depth + 1))
@@ -128,6 +142,23 @@ impl<'a> TreeBuilder<'a> {
         node.verdict = level.as_str();
         node.since = self.ages.verdict_since(id, level, self.now).0;
         Some(node)
+    }
+
+    /// The children to draw below a parent: all of them, or none where that is too deep or was drawn too often.
+    fn members_to_draw(
+        &mut self,
+        id: ObjectId,
+        policy: PolicyId,
+        depth: usize,
+    ) -> Vec<(ObjectId, GroupRole)> {
+        let Some(members) = self.members.get(&(id, policy)).filter(|_| depth < MAX_TREE_DEPTH) else {
+            return Vec::new();
+        };
+        if !self.expanded.insert((id, policy)) {
+            let Some(left) = self.repeats_left.checked_sub(members.len()) else { return Vec::new() };
+            self.repeats_left = left;
+        }
+        members.clone()
     }
 
     /// The object by itself, with its own verdict, whatever it is a parent of.

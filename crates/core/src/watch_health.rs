@@ -67,7 +67,8 @@ enum Blindness {
 ///   watch that the server opens again says nothing about the backlog that it will bring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WatchStage {
-    /// No list was completed since it is followed. Since when it is refused, and since when it is in trouble.
+    /// No list was completed since it is followed. Since when it is refused, and since when it counts as in trouble: where what
+    /// was seen before is being listed by a new task, that may be yet to come.
     Unlisted { refused: Option<Time>, troubled: Option<Time> },
     /// Everything was listed, and a watch stood then.
     Watched { proven: Time },
@@ -110,12 +111,15 @@ impl WatchStage {
         }
     }
 
-    /// The kind is followed by a new task. Trouble from before stays.
-    fn started(self, troubled: bool) -> WatchStage {
+    /// The kind is followed by a new task. Trouble from before stays; and what was seen is not seen from then on: whether its new
+    /// task is let wait, or is replaced before it is done, parents do not say True for ever by it. Without trouble its list has
+    /// twice the time: those whose rule has changed are told so meanwhile.
+    fn started(self, is_troubled: bool) -> WatchStage {
         let troubled = match self {
             WatchStage::Blind(_) => return self,
             WatchStage::Unlisted { troubled, .. } | WatchStage::Absent { troubled } => troubled,
-            WatchStage::Watched { proven } | WatchStage::Relisting { proven } => troubled.then_some(proven),
+            WatchStage::Watched { proven } | WatchStage::Relisting { proven } if is_troubled => Some(proven),
+            WatchStage::Watched { proven } | WatchStage::Relisting { proven } => Some(stale_at(proven)),
         };
         WatchStage::Unlisted { refused: None, troubled }
     }
@@ -148,7 +152,7 @@ impl WatchStage {
         match self {
             WatchStage::Unlisted { refused, troubled } => {
                 let refused = (cause == ApiFailureCause::Forbidden).then(|| refused.unwrap_or(now));
-                WatchStage::Unlisted { refused, troubled: troubled.or(Some(now)) }
+                WatchStage::Unlisted { refused, troubled: Some(troubled.map_or(now, |at| at.min(now))) }
             }
             WatchStage::Absent { troubled } => WatchStage::Absent { troubled: troubled.or(Some(now)) },
             stays => stays,

@@ -1,7 +1,8 @@
 //! Circuit breaker of writes: whatever the server answers, and for however many parents and kinds, what does not take effect
 //! costs it at most twenty requests a second, live reads included ([`FailureBudget`]).
 //!
-//! A kind whose writes keep failing is probed by one write a second until one succeeds; other kinds go on.
+//! A kind whose writes keep failing is probed by one write a second until one succeeds; other kinds go on, and one whose writes
+//! take effect does not wait for the budget, either: ten thousand parents of one kind may be denied before it is asked again.
 //!
 //! A kind begins with few writes at once, and each that succeeds lets one more follow: so few are under way when a server
 //! begins to fail, or where many of them fail: after a failure it begins again with few.
@@ -23,6 +24,10 @@ const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 const FIRST_WINDOW: usize = 4;
 /// Time after a failure in which the window does not grow: longer than an unanswered write may take. 30 s.
 const WINDOW_RESTS: Duration = Duration::from_secs(30);
+/// Number of consecutive writes of a kind that took effect after which failures elsewhere hold up none of its writes.
+const CLEAN_AFTER: u32 = 8;
+/// Number of consecutive writes of whatever kinds without effect from which on they do: the server may fail at everything.
+const MISSES_OF_OTHERS: u32 = 2;
 /// Time without a write after which the window of a kind is reset. 1 s.
 const WINDOW_LASTS: Duration = Duration::from_secs(1);
 
@@ -51,9 +56,11 @@ impl WriteEffect {
             DeliveryOutcome::Written | DeliveryOutcome::Unobserved => WriteEffect::Shown,
             DeliveryOutcome::Retry(Duration::ZERO) if is_shown == Some(true) => WriteEffect::Unacknowledged,
             DeliveryOutcome::Retry(after) => WriteEffect::Failed(after),
-            DeliveryOutcome::Conflict | DeliveryOutcome::Pruned | DeliveryOutcome::Gone => {
-                WriteEffect::Refused
-            }
+            DeliveryOutcome::Conflict
+            | DeliveryOutcome::Invalid
+            | DeliveryOutcome::Shortened(_)
+            | DeliveryOutcome::Pruned
+            | DeliveryOutcome::Gone => WriteEffect::Refused,
             DeliveryOutcome::Denied => WriteEffect::Denied,
             DeliveryOutcome::Unsent => WriteEffect::Unsent,
         }
@@ -72,6 +79,15 @@ impl WriteEffect {
             WriteEffect::Unsent => {}
         }
     }
+
+    /// Counts it in one of two rows, and ends the other: of writes that took effect and were acknowledged, and of others.
+    fn count_acknowledged(self, shown: &mut u32, others: &mut u32) {
+        match self {
+            WriteEffect::Shown => (*shown, *others) = (shown.saturating_add(1), 0),
+            WriteEffect::Unsent => {}
+            _ => (*shown, *others) = (0, others.saturating_add(1)),
+        }
+    }
 }
 
 /// Writes of one kind.
@@ -80,6 +96,8 @@ struct KindBreaker {
     consecutive_failures: u32,
     /// Number of consecutive writes that did not take effect, failures among them.
     consecutive_misses: u32,
+    /// Number of consecutive writes that took effect.
+    consecutive_shown: u32,
     in_flight: usize,
     /// Most writes that may be in flight.
     window: usize,
@@ -96,6 +114,7 @@ impl Default for KindBreaker {
         KindBreaker {
             consecutive_failures: 0,
             consecutive_misses: 0,
+            consecutive_shown: 0,
             in_flight: 0,
             window: FIRST_WINDOW,
             sent_at: Time::default(),
@@ -111,6 +130,17 @@ impl KindBreaker {
     fn has_room(self, elsewhere: u32) -> bool {
         let missed = usize::try_from(self.consecutive_misses.max(elsewhere)).unwrap_or(usize::MAX);
         self.in_flight < self.window.saturating_sub(missed).max(1)
+    }
+
+    /// Returns `true` if its writes take effect: what fails elsewhere says nothing of them.
+    fn is_clean(self) -> bool {
+        self.consecutive_shown >= CLEAN_AFTER
+    }
+
+    /// Returns `true` if the server goes on and its writes do not take effect: denied, refused, or changed on their way. It leaves
+    /// enough for a kind of which nothing is known.
+    fn is_refused(self) -> bool {
+        self.consecutive_failures == 0 && self.consecutive_misses >= BREAKER_OPENS_AFTER
     }
 
     fn begin_write(&mut self, now: Time) {
@@ -129,6 +159,7 @@ impl KindBreaker {
             _ => {}
         }
         effect.count(&mut self.consecutive_failures, &mut self.consecutive_misses);
+        effect.count_acknowledged(&mut self.consecutive_shown, &mut 0);
         if let WriteEffect::Failed(after) = effect {
             self.probe_at = self.probe_at.max(now + after.max(PROBE_INTERVAL));
         }
@@ -153,6 +184,8 @@ pub(super) struct WriteBreakers {
     consecutive_failures: u32,
     /// Number of consecutive writes of any kinds that did not take effect.
     consecutive_misses: u32,
+    /// Number of consecutive writes of any kinds that were not acknowledged with what they said, whether or not they landed.
+    consecutive_unacknowledged: u32,
 }
 
 impl WriteBreakers {
@@ -163,12 +196,21 @@ impl WriteBreakers {
 
     /// Time from which a write of this kind may be sent. `None` if an outcome is awaited first.
     pub(super) fn next_write(&self, kind: KindId, retries: bool) -> Option<Time> {
-        let available = self.budget.available_at(retries);
+        let is_refused = self.kinds.get(&kind).is_some_and(|breaker| breaker.is_refused());
+        let available = self.budget.available_at(retries || is_refused);
         let Some(breaker) = self.kinds.get(&kind) else { return Some(available) };
+        if self.is_unhindered(*breaker) {
+            return breaker.has_room(self.consecutive_misses).then_some(Time::default());
+        }
         if self.is_open(*breaker) {
             return (breaker.in_flight == 0).then(|| breaker.probe_at.max(available));
         }
         breaker.has_room(self.consecutive_misses).then_some(available)
+    }
+
+    /// Returns `true` if the writes of this kind need not wait for the budget.
+    fn is_unhindered(&self, breaker: KindBreaker) -> bool {
+        breaker.is_clean() && self.consecutive_unacknowledged < MISSES_OF_OTHERS
     }
 
     fn is_open(&self, breaker: KindBreaker) -> bool {
@@ -178,7 +220,8 @@ impl WriteBreakers {
 
     /// Records a write of these conditions that is sent.
     pub(super) fn begin_write(&mut self, kind: KindId, ticket: WriteTicket, sent: EntriesDigest, now: Time) {
-        let deposit = self.budget.begin_write(now);
+        let is_unhindered = self.kinds.get(&kind).is_some_and(|breaker| self.is_unhindered(*breaker));
+        let deposit = if is_unhindered { Deposit::default() } else { self.budget.begin_write(now) };
         self.in_flight.insert(ticket, BegunWrite { kind, sent, deposit });
         self.kinds.entry(kind).or_default().begin_write(now);
         if self.kinds.get(&kind).is_some_and(|breaker| self.is_open(*breaker)) {
@@ -201,6 +244,7 @@ impl WriteBreakers {
         let was_sent = effect != WriteEffect::Unsent;
         self.budget.end_write(deposit, was_sent.then_some(effect == WriteEffect::Shown), now);
         effect.count(&mut self.consecutive_failures, &mut self.consecutive_misses);
+        effect.count_acknowledged(&mut 0, &mut self.consecutive_unacknowledged);
         self.kinds.entry(kind).or_default().end_write(effect, now);
     }
 

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use aggregator::DeliveryOutcome;
-use serde_json::Value;
 use watcher::reflector::{ApplyOutcome, ReadStart, Reflector};
 use watcher::status::{OwnTypes, ParentStatus};
 use watcher::{ApiKind, ParentObject, proves_absence};
 
 use super::live_reads::{self, KnownObject};
 use super::parent_write::ParentWrite;
+use super::refusal;
 
 /// Longest `Retry-After` that is obeyed. 10 min.
 const MAX_RETRY_AFTER: Duration = Duration::from_mins(10);
@@ -23,6 +23,8 @@ pub enum WriteReply {
     Gone,
     /// A precondition failed: read the parent live, and call [`apply_reread`].
     Conflict,
+    /// The parent would be invalid with what was written: pass the response to [`super::refusal::outcome_of`].
+    Invalid,
     /// The write is not permitted.
     NotPermitted,
     /// The write failed, or its outcome is unknown ([`is_unknown`]).
@@ -36,6 +38,7 @@ impl WriteReply {
         match status {
             200..300 => WriteReply::Accepted,
             404 if proves_absence(body, kind, name) => WriteReply::Gone,
+            400 | 401 | 403 | 413 | 422 if refusal::is_about_object(body) => WriteReply::Invalid,
             409 | 422 => WriteReply::Conflict,
             403 => WriteReply::NotPermitted,
             _ => WriteReply::Failed,
@@ -48,20 +51,11 @@ impl WriteReply {
             WriteReply::Accepted => DeliveryOutcome::Written,
             WriteReply::Gone => DeliveryOutcome::Gone,
             WriteReply::Conflict => DeliveryOutcome::Conflict,
+            WriteReply::Invalid => DeliveryOutcome::Invalid,
             WriteReply::NotPermitted => DeliveryOutcome::Denied,
             WriteReply::Failed => DeliveryOutcome::Retry(retry_after.min(MAX_RETRY_AFTER)),
         }
     }
-}
-
-/// Returns `true` if the server refused the parent without `status.conditions`: its schema requires the list. Call
-/// [`Reflector::require_list`], and it stays when it is empty.
-pub fn is_list_required(body: &[u8]) -> bool {
-    let refusal: Value = serde_json::from_slice(body).unwrap_or_default();
-    let causes = refusal["details"]["causes"].as_array();
-    let is_required =
-        |cause: &Value| cause["reason"] == "FieldValueRequired" && cause["field"] == "status.conditions";
-    causes.is_some_and(|causes| causes.iter().any(is_required))
 }
 
 /// Returns `true` if the outcome of a write with this status is unknown: read the parent live, and [`apply_reread`].
@@ -82,11 +76,11 @@ pub fn apply_accepted(reflector: &Reflector, write: &ParentWrite, answer: &Paren
     let own = OwnTypes::of(types.iter().copied()).taking(types.iter().copied());
     let status = ParentStatus::read(&answer.text, &own);
     reflector.on_write_accepted(&answer.child.meta.uid, &write.wanted.entries, &status);
-    let applied = reflector.apply_object(write.kind, &answer.child, Some(&answer.text));
+    let applied = reflector.apply_answer(write.kind, &answer.child, Some(&answer.text));
     let is_kept = types.iter().all(|kind| status.our_entry(kind).is_some());
     match applied {
         _ if !is_kept => DeliveryOutcome::Pruned,
-        // The kind is being listed by another plan: what that list shows is observed, not this.
+        // The kind is being listed by another plan, or does not hold it: what a list shows is observed, not this.
         ApplyOutcome::Refused | ApplyOutcome::Unwanted => DeliveryOutcome::Unobserved,
         ApplyOutcome::Stale | ApplyOutcome::Same | ApplyOutcome::Moved(_) => DeliveryOutcome::Written,
     }
@@ -117,20 +111,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_is_required_where_the_server_names_it_and_not_where_a_guard_fails() {
-        let refused = |causes: serde_json::Value| {
-            let status = json!({ "kind": "Status", "status": "Failure", "reason": "Invalid", "code": 422,
-                "details": { "name": "db", "kind": "Database", "causes": causes } });
-            is_list_required(status.to_string().as_bytes())
-        };
-        assert!(refused(json!([{ "reason": "FieldValueRequired", "field": "status.conditions" }])));
-        assert!(!refused(json!([{ "reason": "FieldValueRequired", "field": "status.phase" }])));
-        assert!(!refused(json!([{ "reason": "FieldValueInvalid", "field": "status.conditions" }])));
-        assert!(!refused(json!(null)));
-        assert!(!is_list_required(b"the server rejected our request"));
-    }
-
-    #[test]
     fn a_parent_is_gone_where_the_server_names_it_and_a_kind_that_is_not_served_fails_the_write() {
         let kind = ApiKind {
             group: "example.com".into(),
@@ -149,7 +129,12 @@ mod tests {
         assert_eq!(read(404, &status("db")), WriteReply::Gone);
         assert_eq!(read(404, &status("other")), WriteReply::Failed);
         assert_eq!(read(404, "404 page not found\n"), WriteReply::Failed);
-        assert_eq!(read(409, ""), WriteReply::Conflict);
+        assert_eq!([read(409, ""), read(422, "")], [WriteReply::Conflict; 2]);
+        let invalid = json!({ "details": { "causes": [{ "field": "status.phase" }] } }).to_string();
+        // An admission policy may give other codes.
+        assert_eq!([read(422, &invalid), read(403, &invalid), read(413, &invalid)], [WriteReply::Invalid; 3]);
+        assert_eq!([read(409, &invalid), read(500, &invalid)], [WriteReply::Conflict, WriteReply::Failed]);
+        assert_eq!([read(403, ""), read(413, "")], [WriteReply::NotPermitted, WriteReply::Failed]);
         assert_eq!(read(200, ""), WriteReply::Accepted);
     }
 }

@@ -17,7 +17,7 @@ const WORKLOAD_SEED: u64 = 1;
 pub(crate) fn history_of_seed(streams: SeedStreams, sabotage: Option<Sabotage>, kind: HistoryKind) -> Sim {
     let seed = streams.seed;
     let mut dice = DiceStream::Scenario.dice(seed);
-    let scenario = Rc::new(Scenario::new(seed, &mut dice));
+    let scenario = Rc::new(Scenario::new(streams, &mut dice));
     let actors = ClusterActors::new(streams.split_from(&dice, DiceStream::Actors), scenario.clone());
     let world = SimWorld::new(streams, scenario);
     Sim::new(streams, (sabotage, kind), HistoryActors::Drawn(Box::new(actors)), world)
@@ -29,7 +29,7 @@ pub(crate) fn history_of_workload(
     sabotage: Option<Sabotage>,
     perturbations: &[Perturbation],
 ) -> Sim {
-    let streams = SeedStreams { seed: WORKLOAD_SEED, layout: StreamLayout::Split };
+    let streams = SeedStreams { seed: WORKLOAD_SEED, layout: StreamLayout::ALL };
     let scenario = Rc::new(workload.scenario());
     let actors = ScriptedActors::new(workload, scenario.clone());
     let kind = if workload.changes_policies() { HistoryKind::ChangingPolicies } else { HistoryKind::Still };

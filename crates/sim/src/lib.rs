@@ -15,6 +15,8 @@
 //!   have;
 //! - what stands on a parent is what a message put together from all objects says, quotes at every depth included, or was so
 //!   within the interval of message-only writes;
+//! - nothing is written for a policy in shadow mode, whose answers, read from the engine, are judged like all others; what those
+//!   above count of them rests on no limit in time, because nothing records when it began;
 //! - tallies equal a recount, messages are bounded, the loop comes to rest.
 //!
 //! Remembered Jobs are simulated in a cluster of their own for each seed: no remembered outcome is ever wrong, and the
@@ -30,8 +32,10 @@
 //! Reference workloads are histories of which nothing is drawn: each of their points can be disturbed, by a test that does so with
 //! all of them.
 //!
-//! At the end faults stop; after a quiet span the conditions of every parent equal the result of an oracle that reads
-//! nothing but the store, and a restart writes nothing.
+//! Policies turn to shadow mode and back, and plans reach the loop a moment after the kinds that are read by them.
+//!
+//! At the end faults stop; after a quiet span the conditions of every parent, and every answer that is not written, equal the result
+//! of an oracle that reads nothing but the store, and a restart writes nothing.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};

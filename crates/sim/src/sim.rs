@@ -61,11 +61,11 @@ impl Sim {
         let feed = ObjectFeed::new(service.core.reflector.clone(), scenario.clone(), sabotage);
         Sim {
             actors,
-            kind_wires: KindWires::new(scenario.kinds.len(), sabotage),
+            kind_wires: KindWires::new(streams, scenario.kinds.len(), sabotage),
             rules: RuleWire::default(),
             reads: LiveReadWire::new(seed, sabotage),
             writes: StatusWriteWire::new(sabotage),
-            policy_watch: PolicyWatch::new(seed, sabotage, kind),
+            policy_watch: PolicyWatch::new(streams, sabotage, kind),
             plan_watch: PlanWatch::default(),
             checked: CheckedParents::default(),
             answers: AnswerJudge::default(),
@@ -116,7 +116,7 @@ impl Sim {
         self.stop_faults();
         self.run_for(QUIET_SPAN_MS);
         if !self.has_failed() {
-            self.check_end();
+            self.check_end(false);
         }
         if !self.has_failed() {
             self.check_restart_at_rest();
@@ -134,7 +134,7 @@ impl Sim {
             world.timeline.fail_invariant("a restart at rest writes nothing", what);
         }
         if !self.has_failed() {
-            self.check_end();
+            self.check_end(true);
         }
     }
 
@@ -171,6 +171,7 @@ impl Sim {
             SimEvent::Operator(visit) => actors.run_operator(&mut stage.world, &visit),
             SimEvent::Heal(owner) => actors.heal_children(&mut stage.world, &owner),
             SimEvent::Open(kind) => kind_wires.open_kind(stage, kind),
+            SimEvent::AnswerList(kind) => kind_wires.answer_list(stage, kind),
             SimEvent::Page(kind) => kind_wires.deliver_page(stage, kind),
             SimEvent::Deliver(kind) => kind_wires.deliver_watch(stage, kind),
             SimEvent::Turn => self.run_turns(),
@@ -386,8 +387,8 @@ impl Sim {
     }
 
     /// Checks the quiet end state.
-    fn check_end(&mut self) {
+    fn check_end(&mut self, has_restarted: bool) {
         let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.plan_watch);
-        self.stage.world.timeline.counts.parents = check_end(&at, &self.commits);
+        self.stage.world.timeline.counts.parents = check_end(&at, &self.commits, has_restarted);
     }
 }

@@ -6,7 +6,8 @@
 //! change, too; `ROLLCALL_SIM_RESOLUTION_SEED=S` plays one of those.
 //!
 //! Each concern draws from a stream of its own. When the seeds that are remembered as shared were found, all faults and delays
-//! drew from one, and they are played so: `ROLLCALL_SIM_SHARED=1` plays others so too.
+//! drew from one, and they are played so: `ROLLCALL_SIM_SHARED=1` plays others so too. Those that were found before there were more
+//! streams are played without what was added since: `ROLLCALL_SIM_STREAMS=N` plays others with the first N alone.
 //!
 //! A range that never moves is a table of examples to which the program is fitted. So the range walks on: whoever changes
 //! the engine, the core, the reflector, the timer or this simulator runs `crates/sim/next-seeds`, which moves
@@ -27,13 +28,36 @@ use sim::{
 /// Default number of seeds.
 const SEEDS: u64 = 300;
 /// First seed of the range.
-const FIRST_SEED: u64 = 22_100;
+const FIRST_SEED: u64 = 23_900;
 /// Seeds that found a fault of the product or of its judge: each is played every time, with the streams it was found with.
-const REMEMBERED_SEEDS: [u64; 3] = [920_154, 921_506, 921_520];
+const REMEMBERED_SEEDS: [SeedToPlay; 4] = [
+    (920_154, BEFORE_SHADOW_MODE),
+    (921_506, BEFORE_SHADOW_MODE),
+    (921_520, BEFORE_SHADOW_MODE),
+    (31_380, WITH_LATE_LISTS),
+];
 /// The same of histories in which policies change.
-const REMEMBERED_CHANGING_SEEDS: [u64; 2] = [900_574, 20_974];
+const REMEMBERED_CHANGING_SEEDS: [SeedToPlay; 4] = [
+    (900_574, BEFORE_SHADOW_MODE),
+    (20_974, BEFORE_SHADOW_MODE),
+    (30_054, WITH_LATE_LISTS),
+    (30_301, WITH_LATE_LISTS),
+];
 /// The same of histories in which labels of namespaces and scripts change, too.
-const REMEMBERED_RESOLUTION_SEEDS: [u64; 0] = [];
+const REMEMBERED_RESOLUTION_SEEDS: [SeedToPlay; 6] = [
+    (22_728, WITH_SHADOW_MODE),
+    (22_771, WITH_LATE_LISTS),
+    (30_026, WITH_LATE_LISTS),
+    (30_054, WITH_LATE_LISTS),
+    (30_187, WITH_LATE_LISTS),
+    (31_374, WITH_LATE_LISTS),
+];
+/// The streams that there were before shadow mode.
+const BEFORE_SHADOW_MODE: StreamLayout = StreamLayout::Split { last: 22 };
+/// Those before lists waited for their answers.
+const WITH_SHADOW_MODE: StreamLayout = StreamLayout::Split { last: 25 };
+/// Those that there are since.
+const WITH_LATE_LISTS: StreamLayout = StreamLayout::Split { last: 26 };
 /// Seeds that were found when concerns shared streams.
 const SHARED_SEEDS: [u64; 22] = [
     522, 932, 961, 1344, 1923, 2078, 2265, 2884, 3400, 4426, 4877, 7310, 7957, 8335, 32321, 62204, 70878,
@@ -61,14 +85,20 @@ type PlaySeed = fn(u64, StreamLayout) -> SimulationRun;
 
 /// The layout that is asked for.
 fn asked_layout() -> StreamLayout {
-    if number("ROLLCALL_SIM_SHARED") == Some(1) { StreamLayout::Shared } else { StreamLayout::Split }
+    if number("ROLLCALL_SIM_SHARED") == Some(1) {
+        return StreamLayout::Shared;
+    }
+    number("ROLLCALL_SIM_STREAMS").map_or(StreamLayout::ALL, |last| StreamLayout::Split { last })
 }
 
 /// These seeds, and those that are remembered.
-fn with_remembered(range: std::ops::Range<u64>, split: &[u64], shared: &[u64]) -> Vec<SeedToPlay> {
-    let split = split.iter().map(|seed| (*seed, StreamLayout::Split));
+fn with_remembered(
+    range: std::ops::Range<u64>,
+    remembered: &[SeedToPlay],
+    shared: &[u64],
+) -> Vec<SeedToPlay> {
     let shared = shared.iter().map(|seed| (*seed, StreamLayout::Shared));
-    split.chain(shared).chain(range.map(|seed| (seed, asked_layout()))).collect()
+    remembered.iter().copied().chain(shared).chain(range.map(|seed| (seed, asked_layout()))).collect()
 }
 
 /// Plays seeds concurrently, until `done` has enough.
@@ -103,8 +133,13 @@ fn failures(seeds: &[SeedToPlay], play: PlaySeed, command: &str) -> (SimulationC
     failed.sort_by_key(|(seed, _)| *seed);
     let words = failed.iter().map(|(seed, failure)| {
         let (invariant, detail) = (&failure.invariant, &failure.detail);
-        let shared = seeds.contains(&(*seed, StreamLayout::Shared));
-        let layout = if shared { "ROLLCALL_SIM_SHARED=1 " } else { "" };
+        let layout = match seeds.iter().find(|(played, _)| played == seed) {
+            Some((_, StreamLayout::Shared)) => "ROLLCALL_SIM_SHARED=1 ".to_owned(),
+            Some((_, layout @ StreamLayout::Split { last })) if *layout != StreamLayout::ALL => {
+                format!("ROLLCALL_SIM_STREAMS={last} ")
+            }
+            _ => String::new(),
+        };
         format!(
             "seed {seed}: {invariant}: {detail}\n  {layout}ROLLCALL_SIM_SEED={seed} {command} -- --nocapture"
         )
@@ -189,7 +224,7 @@ fn every_invariant_holds_while_labels_and_scripts_change() {
 #[test]
 fn the_same_seed_gives_the_same_log() {
     for seed in [1, 7, 42] {
-        for layout in [StreamLayout::Split, StreamLayout::Shared] {
+        for layout in [StreamLayout::ALL, StreamLayout::Shared] {
             assert_eq!(play_seed(seed, layout, None), play_seed(seed, layout, None), "seed {seed}");
         }
     }
@@ -198,7 +233,7 @@ fn the_same_seed_gives_the_same_log() {
 /// Returns the first seed in whose history this sabotage is noticed as what it is.
 fn caught(sabotage: Sabotage) -> Option<u64> {
     let says = |seed: &u64| {
-        play_seed(*seed, StreamLayout::Split, Some(sabotage))
+        play_seed(*seed, StreamLayout::ALL, Some(sabotage))
             .failure
             .is_some_and(|failure| failure.invariant == sabotage.violated_invariant())
     };

@@ -62,6 +62,32 @@ fn two_hundred_levels_are_passed_over_wherever_they_stand() {
     }
 }
 
+#[test]
+fn an_annotation_that_names_the_object_is_found_as_a_label_and_a_copied_one_is_not() {
+    let labels = |place: &str, tracking_id: &str| {
+        let text = format!(
+            r#"{{"metadata":{{"annotations":{{"argocd.argoproj.io/tracking-id":"{tracking_id}",
+                "config.k8s.io/owning-inventory":"fleet_shop","other":"x"}},"labels":{{"a":"b"}},{place}}}}}"#
+        );
+        let labels = read(&text).meta.labels.into_iter();
+        labels.map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>()
+    };
+    let web = r#""name":"web","namespace":"shop""#;
+    let tracked =
+        ["a=b", "argocd.argoproj.io/tracking-id=books", "config.k8s.io/owning-inventory=fleet_shop"];
+    let untracked = ["a=b", "config.k8s.io/owning-inventory=fleet_shop"];
+    assert_eq!(labels(web, "books:apps/Deployment:shop/web"), tracked);
+    assert_eq!(labels(web, "books:/Service:shop/web"), tracked);
+    for copied in
+        ["books:apps/Deployment:shop/other", "books:apps/Deployment:bank/web", "books", "a:b", ":", ""]
+    {
+        assert_eq!(labels(web, copied), untracked, "{copied}");
+    }
+    // Names of roles may have colons, and cluster-scoped objects have the namespace of the Application's destination.
+    let role = r#""name":"system:web""#;
+    assert_eq!(labels(role, "books:rbac.authorization.k8s.io/ClusterRole:shop/system:web"), tracked);
+}
+
 fn anything() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

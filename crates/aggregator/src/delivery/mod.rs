@@ -10,14 +10,14 @@ use readiness::{OptionalTime, Time};
 use timer::{Backoff, Seed};
 
 use crate::types::EntriesDigest;
-pub use open_delivery::WriteTicket;
+pub use open_delivery::{Brevity, WriteTicket};
 use open_delivery::{DeliveryState, OpenDeliverySlot};
 use token_bucket::WriteTokenBucket;
 
 /// Shortest interval between writes that change only the message.
 const MESSAGE_WRITE_INTERVAL: Duration = Duration::from_secs(10);
-/// Interval between attempts to write to a parent whose server drops the fields, to detect a mended schema. Attempts
-/// are made only if there is something new to write.
+/// Interval between attempts to write to a parent whose server drops the fields, to detect a mended schema. Nothing tells of
+/// that: the parent is as it was.
 const PRUNED_RETRY_INTERVAL: Duration = Duration::from_mins(10);
 /// Number of consecutive overwrites after which another client counts as overwriting repeatedly.
 const REPEATED_OVERWRITE_COUNT: u32 = 3;
@@ -29,10 +29,13 @@ const OVERWRITE_BACKOFF: Backoff = Backoff { base: Duration::from_secs(1), cap: 
 const CONFLICT_ENDS_AFTER: Duration = Duration::from_mins(5);
 /// Delay after repeated conflicts: none the first time, then 50 ms, doubled with each further one.
 const CONFLICT_BACKOFF: Backoff = Backoff { base: Duration::from_millis(50), cap: YIELDING_WRITE_INTERVAL };
-/// Delay after writes to one parent that failed, or whose outcome is unknown: 1 s, doubled with each further one.
+/// Delay after writes to one parent that failed, were not permitted, or whose outcome is unknown: 1 s, doubled with each further
+/// one. A server that has just started permits nobody anything for a moment.
 const FAILURE_BACKOFF: Backoff = Backoff { base: Duration::from_secs(1), cap: Duration::from_mins(1) };
-/// Delay after writes to one parent that are not permitted: a person has to grant them.
-const DENIAL_BACKOFF: Backoff = Backoff { base: Duration::from_secs(30), cap: Duration::from_mins(1) };
+/// Time after which more is said again on a parent that took its conditions only briefly. 10 min.
+const BREVITY_LASTS: Duration = Duration::from_mins(10);
+/// Delay after a write that left the parent invalid, where its status has changed its shape since. 1 s.
+const RESHAPED_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Delay after a write that was decided and never sent, or whose effect was not observed. 1 s.
 const UNSENT_RETRY_DELAY: Duration = Duration::from_secs(1);
 
@@ -57,14 +60,21 @@ pub enum DeliveryOutcome {
     Unobserved,
     /// A precondition failed (409, 422). The parent was read live and observed before this outcome is reported.
     Conflict,
+    /// The parent would be invalid with these conditions (422), which can be said within known bounds and this briefly: they are at
+    /// once.
+    Shortened(Brevity),
+    /// The parent would be invalid with these conditions (422), however they are said: retried like a failure, and soon after its
+    /// status has changed its shape.
+    Invalid,
     /// Failed, or unknown: retried with a backoff that grows with each failure in a row, and no earlier than after this
     /// delay (`Retry-After`).
     Retry(Duration),
-    /// Not permitted (403): retried like a failure, more slowly.
+    /// Not permitted (403): retried like a failure.
     Denied,
     /// Never sent: this replica does not lead any more, or the kind is not served. Not a failure of the server.
     Unsent,
-    /// The server accepted the write and dropped the fields: do not retry before the parent or its schema changes.
+    /// The server accepted the write and dropped the fields: retried after 10 min, and at once where the parent's status has
+    /// changed its shape.
     Pruned,
     /// The parent no longer exists.
     Gone,
@@ -132,6 +142,18 @@ impl ParentDelivery {
         is_ours
     }
 
+    /// What else the parent's status has is of another shape: what could not be written to it may be now.
+    pub(crate) fn retry_refused(&mut self, now: Time) {
+        if self.is_pruned() {
+            self.open.state = DeliveryState::Idle;
+        }
+        if self.open.is_invalid {
+            let at = self.sent_at.get().map_or(now, |sent| sent + RESHAPED_RETRY_DELAY);
+            self.open.not_before = self.open.not_before.map(|held| held.min(at));
+        }
+        self.open.compact();
+    }
+
     fn record_overwrite(&mut self, apart: JitterKey, now: Time) {
         self.open.overwrites = self.open.overwrites.saturating_add(1);
         self.open.overwritten_at = Some(now);
@@ -187,6 +209,11 @@ impl ParentDelivery {
         self.write_tokens.mark_external_change(now);
     }
 
+    /// How briefly the parent is told what there is to say.
+    pub(crate) fn brevity(&self, now: Time) -> Brevity {
+        self.open.brevity.filter(|(_, until)| now < *until).map(|(brevity, _)| brevity).unwrap_or_default()
+    }
+
     /// Returns `true` if the server drops the conditions written to the parent.
     pub(crate) fn is_pruned(&self) -> bool {
         matches!(self.open.state, DeliveryState::Pruned(_))
@@ -208,8 +235,7 @@ impl ParentDelivery {
     ) -> (DeliveryDecision, Option<Time>) {
         match self.open.state {
             DeliveryState::InFlight { .. } => return (DeliveryDecision::Later, None),
-            DeliveryState::Pruned(refused) if refused == wanted => return (DeliveryDecision::Same, None),
-            _ => {}
+            DeliveryState::Idle | DeliveryState::Pruned(_) => {}
         }
         if wanted == self.last_read {
             return (DeliveryDecision::Same, None);
@@ -235,7 +261,7 @@ impl ParentDelivery {
 
     /// Like [`ParentDelivery::offer_digest`] in standby: everything that differs from the parent is left for later.
     pub(crate) fn compare_digest(&self, wanted: EntriesDigest) -> (DeliveryDecision, Option<Time>) {
-        let same = wanted == self.last_read || self.open.state == DeliveryState::Pruned(wanted);
+        let same = wanted == self.last_read;
         (if same { DeliveryDecision::Same } else { DeliveryDecision::Later }, None)
     }
 
@@ -259,6 +285,7 @@ impl ParentDelivery {
             return false;
         }
         self.open.state = DeliveryState::Idle;
+        self.record_refusal(outcome, now);
         let landed = match outcome {
             DeliveryOutcome::Written | DeliveryOutcome::Unobserved => true,
             DeliveryOutcome::Retry(_) => self.last_read != basis,
@@ -306,20 +333,33 @@ impl ParentDelivery {
                     self.last_written = None;
                 }
             }
-            DeliveryOutcome::Denied | DeliveryOutcome::Unsent => {}
+            DeliveryOutcome::Denied
+            | DeliveryOutcome::Invalid
+            | DeliveryOutcome::Shortened(_)
+            | DeliveryOutcome::Unsent => {}
         }
         self.open.compact();
         true
+    }
+
+    /// Records how briefly the parent takes what there is to say, and whether it takes it at all.
+    fn record_refusal(&mut self, outcome: DeliveryOutcome, now: Time) {
+        match outcome {
+            DeliveryOutcome::Shortened(brevity) => self.open.brevity = Some((brevity, now + BREVITY_LASTS)),
+            DeliveryOutcome::Invalid => (self.open.is_invalid, self.open.brevity) = (true, None),
+            _ => self.open.is_invalid = false,
+        }
     }
 
     /// Backs off after a failure, longer after each further one. Any other answer of the server, and a write that is known
     /// to have arrived, ends the row of failures.
     fn count_failure(&mut self, outcome: DeliveryOutcome, landed: bool, apart: JitterKey, now: Time) {
         let failures = if landed { 1 } else { self.open.failures.saturating_add(1) };
-        let (backoff, at_least) = match outcome {
-            DeliveryOutcome::Retry(after) => (FAILURE_BACKOFF, after),
-            DeliveryOutcome::Denied => (DENIAL_BACKOFF, Duration::ZERO),
+        let at_least = match outcome {
+            DeliveryOutcome::Retry(after) => after,
+            DeliveryOutcome::Denied | DeliveryOutcome::Invalid => Duration::ZERO,
             DeliveryOutcome::Unsent => return self.hold_until(now + UNSENT_RETRY_DELAY),
+            DeliveryOutcome::Shortened(_) => return,
             DeliveryOutcome::Unobserved => {
                 self.open.failures = 0;
                 return self.hold_until(now + UNSENT_RETRY_DELAY);
@@ -327,7 +367,7 @@ impl ParentDelivery {
             _ => return self.open.failures = 0,
         };
         self.open.failures = failures;
-        self.hold_until(now + backoff.delay_after(failures, apart.seed, apart.key).max(at_least));
+        self.hold_until(now + FAILURE_BACKOFF.delay_after(failures, apart.seed, apart.key).max(at_least));
     }
 
     /// Returns `true` if an answer on the parent cannot have been decided since `begun`: no write that was sent since then is known

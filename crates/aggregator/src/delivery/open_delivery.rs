@@ -11,6 +11,15 @@ use crate::types::EntriesDigest;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WriteTicket(pub u64);
 
+/// How much less is said on one parent than there is to say, because the server refuses more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Brevity {
+    /// Messages are short.
+    pub is_short: bool,
+    /// Nothing stands beside the conditions that policies name.
+    pub is_main_only: bool,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DeliveryState {
     /// No write is in flight.
@@ -29,6 +38,10 @@ pub(super) struct OpenDelivery {
     pub(super) unconfirmed: Option<EntriesDigest>,
     /// Earliest time of the next write.
     pub(super) not_before: Option<Time>,
+    /// How briefly the parent takes its conditions, and until when no more is tried.
+    pub(super) brevity: Option<(Brevity, Time)>,
+    /// The last write was refused because the parent would be invalid with it.
+    pub(super) is_invalid: bool,
     pub(super) conflicts: u32,
     /// Number of consecutive writes that failed or were denied.
     pub(super) failures: u32,
@@ -41,6 +54,8 @@ static AT_REST: OpenDelivery = OpenDelivery {
     state: DeliveryState::Idle,
     unconfirmed: None,
     not_before: None,
+    brevity: None,
+    is_invalid: false,
     conflicts: 0,
     failures: 0,
     overwrites: 0,

@@ -14,8 +14,10 @@ fn failures_in_a_row_are_answered_ever_more_slowly_up_to_a_minute_and_as_the_ser
         (&[retry(sec(0)); 200], 45, 60),
         (&[retry(sec(90))], 90, 90),
         (&[retry(sec(0)), retry(sec(3))], 3, 3),
-        (&[DeliveryOutcome::Denied], 22, 30),
-        (&[DeliveryOutcome::Denied; 5], 45, 60),
+        (&[DeliveryOutcome::Denied], 0, 1),
+        (&[retry(sec(0)), DeliveryOutcome::Denied], 1, 2),
+        (&[DeliveryOutcome::Denied; 7], 45, 60),
+        (&[DeliveryOutcome::Invalid, DeliveryOutcome::Denied, retry(sec(0))], 3, 4),
         (&[retry(sec(0)), retry(sec(0)), DeliveryOutcome::Unsent], 1, 1),
         // An answer that is no failure begins the row anew.
         (&[retry(sec(0)), retry(sec(0)), DeliveryOutcome::Conflict, retry(sec(0))], 0, 1),
@@ -37,10 +39,11 @@ fn failures_in_a_row_are_answered_ever_more_slowly_up_to_a_minute_and_as_the_ser
 
 #[test]
 fn a_write_is_accepted_also_where_nobody_saw_what_it_did() {
-    use DeliveryOutcome::{Conflict, Denied, Gone, Pruned, Retry, Unobserved, Unsent, Written};
-    let accepted = [Written, Unobserved, Conflict, Denied, Gone, Pruned, Retry(Duration::ZERO), Unsent]
-        .map(DeliveryOutcome::is_accepted);
-    assert_eq!(accepted, [true, true, false, false, false, false, false, false]);
+    use DeliveryOutcome::{Conflict, Denied, Gone, Invalid, Pruned, Retry, Unobserved, Unsent, Written};
+    let accepted =
+        [Written, Unobserved, Conflict, Denied, Gone, Invalid, Pruned, Retry(Duration::ZERO), Unsent]
+            .map(DeliveryOutcome::is_accepted);
+    assert_eq!(accepted, [true, true, false, false, false, false, false, false, false]);
 }
 
 const TICKET: WriteTicket = WriteTicket(1);
@@ -117,7 +120,71 @@ fn an_entry_that_somebody_took_away_beside_the_one_that_we_wrote_is_written_agai
     // Nothing of it is kept.
     delivery.settle_write(TICKET, DeliveryOutcome::Pruned, APART, Time(4));
     assert!(delivery.is_pruned());
-    assert_eq!(delivery.offer_digest(TICKET, digest(2), Duration::ZERO, Time(5)).0, DeliveryDecision::Same);
+    // The same is tried again, rarely: that a schema is mended shows nowhere else.
+    let again = Time(3) + PRUNED_RETRY_INTERVAL;
+    for (wanted, now, expected) in [
+        (2, Time(5), (DeliveryDecision::Later, Some(again))),
+        (4, Time(5), (DeliveryDecision::Later, Some(again))),
+        (2, again, (DeliveryDecision::Send(TICKET), None)),
+    ] {
+        assert_eq!(delivery.offer_digest(TICKET, digest(wanted), Duration::ZERO, now), expected);
+    }
+}
+
+#[test]
+fn what_can_be_said_more_briefly_is_at_once_and_in_full_again_after_a_while_or_where_that_did_not_help() {
+    let brief = Brevity { is_short: true, ..Brevity::default() };
+    let (mut delivery, mut now) = (ParentDelivery::default(), Time(1_000_000));
+    let mut waits = Vec::new();
+    for _ in 0..7 {
+        for (number, outcome) in [(1, DeliveryOutcome::Shortened(brief)), (2, DeliveryOutcome::Invalid)] {
+            let (decision, _) = delivery.offer_digest(TICKET, digest(number), Duration::ZERO, now);
+            assert_eq!(decision, DeliveryDecision::Send(TICKET));
+            delivery.settle_write(TICKET, outcome, APART, now);
+            assert_eq!(delivery.brevity(now) == brief, outcome != DeliveryOutcome::Invalid);
+        }
+        let again = delivery.offer_digest(TICKET, digest(1), Duration::ZERO, now).1.unwrap();
+        waits.push((again - now).as_secs());
+        now = again;
+    }
+    assert!(waits.is_sorted() && waits[6] >= 45, "what stays refused is tried ever more rarely: {waits:?}");
+    delivery.offer_digest(TICKET, digest(1), Duration::ZERO, now);
+    delivery.settle_write(TICKET, DeliveryOutcome::Shortened(brief), APART, now);
+    delivery.offer_digest(TICKET, digest(2), Duration::ZERO, now);
+    delivery.observe_digest(digest(2), APART, now);
+    delivery.settle_write(TICKET, DeliveryOutcome::Written, APART, now);
+    assert_eq!(delivery.brevity(now), brief, "it is the only way to say it");
+    assert_eq!(delivery.brevity(now + BREVITY_LASTS), Brevity::default(), "the rule may be gone");
+}
+
+#[test]
+fn what_could_not_be_written_is_tried_again_as_soon_as_the_status_is_of_another_shape() {
+    for (outcome, at) in [(DeliveryOutcome::Pruned, 0), (DeliveryOutcome::Invalid, 1_000)] {
+        let (mut delivery, begun) = (ParentDelivery::default(), Time(1_000_000));
+        let mut now = begun;
+        for _ in 0..7 {
+            let (_, at) = delivery.offer_digest(TICKET, digest(1), Duration::ZERO, now);
+            now = at.unwrap_or(now);
+            delivery.offer_digest(TICKET, digest(1), Duration::ZERO, now);
+            delivery.settle_write(TICKET, outcome, APART, now);
+        }
+        let waits = delivery.offer_digest(TICKET, digest(1), Duration::ZERO, now).1.unwrap();
+        assert!(waits - now >= Duration::from_secs(45), "{outcome:?}");
+        delivery.retry_refused(now);
+        let tried_at = Time(now.0 + at);
+        if tried_at > now {
+            let (decision, later) = delivery.offer_digest(TICKET, digest(1), Duration::ZERO, now);
+            assert_eq!((decision, later), (DeliveryDecision::Later, Some(tried_at)));
+        }
+        let decision = delivery.offer_digest(TICKET, digest(1), Duration::ZERO, tried_at).0;
+        assert_eq!(decision, DeliveryDecision::Send(TICKET), "{outcome:?}");
+    }
+    // A server that fails is left alone all the same.
+    let (mut delivery, now) = (ParentDelivery::default(), Time(0));
+    delivery.offer_digest(TICKET, digest(1), Duration::ZERO, now);
+    delivery.settle_write(TICKET, DeliveryOutcome::Retry(Duration::from_secs(60)), APART, now);
+    delivery.retry_refused(now);
+    assert_eq!(delivery.offer_digest(TICKET, digest(1), Duration::ZERO, now).1, Some(Time(60_000)));
 }
 
 #[test]

@@ -20,8 +20,8 @@ pub(super) struct ChildLinker<'e> {
 }
 
 impl ChildLinker<'_> {
-    /// Sets the links of an object; `created` is when it was created.
-    pub(super) fn set_links(&mut self, id: ObjectId, links: &[ChildLink], created: Time) {
+    /// Sets the links of an object.
+    pub(super) fn set_links(&mut self, id: ObjectId, links: &[ChildLink]) {
         if self.scheduler.graph.find_node(id).is_some_and(|node| node.links.as_slice() == links) {
             return;
         }
@@ -36,7 +36,7 @@ impl ChildLinker<'_> {
         for link in links.iter().filter(|l| !old.as_slice().contains(l)) {
             self.scheduler.graph.selectors.set_child(id, *link, true);
             for evaluation in self.scheduler.graph.evaluations_behind(*link) {
-                self.attach_child(id, evaluation, *link, created);
+                self.attach_child(id, evaluation, *link, self.appearance(id, link.policy));
             }
         }
     }
@@ -106,7 +106,8 @@ impl ChildLinker<'_> {
                 let edges = self.scheduler.graph.edges_of(child);
                 if !edges.iter().any(|edge| edge.evaluation == evaluation && edge.group == link.group) {
                     differed = true;
-                    self.attach_child(child, evaluation, *link, self.now);
+                    // It was a child before, and only its edge was lost.
+                    self.attach_child(child, evaluation, *link, self.created(child));
                 }
             }
         }
@@ -116,7 +117,7 @@ impl ChildLinker<'_> {
     fn add_selector(&mut self, id: ObjectId, by: (PolicyId, SelectorId), of: ObjectId) {
         for (child, link) in self.scheduler.graph.selectors.set_parent(id, by, of, true) {
             let evaluation = self.scheduler.graph.ensure_evaluation(id, by.0);
-            self.attach_child(child, evaluation, link, self.now);
+            self.attach_child(child, evaluation, link, self.appearance(child, by.0));
         }
     }
 
@@ -152,18 +153,26 @@ impl ChildLinker<'_> {
         self.scheduler.graph.lent_selectors.get(&id).cloned().unwrap_or_default()
     }
 
-    fn attach_child(&mut self, child: ObjectId, to: EvaluationId, link: ChildLink, created: Time) {
+    fn created(&self, child: ObjectId) -> Time {
+        self.scheduler.graph.find_node(child).map_or(self.now, |node| node.created().min(self.now))
+    }
+
+    /// When a child appears that is found under a policy now. Before all lists are complete it did not just appear, in whichever
+    /// order child and parent are read: its creation counts.
+    fn appearance(&self, child: ObjectId, policy: PolicyId) -> Time {
+        if self.scheduler.policies.is_open(policy) { self.now } else { self.created(child) }
+    }
+
+    fn attach_child(&mut self, child: ObjectId, to: EvaluationId, link: ChildLink, appeared: Time) {
         let EvaluationScheduler { graph, policies, .. } = &mut *self.scheduler;
         let naming = policies.find_policy(link.policy).is_some_and(EnginePolicy::tracks_names);
         let moved = graph.attach_edge(child, to, link, naming, policies.changed_rules());
         if !moved.is_empty() {
-            // Before all lists are complete, a child did not just appear: its creation time counts.
-            let at = if policies.is_open(link.policy) { self.now } else { created.min(self.now) };
             let is_critical = policies.find_policy(link.policy).is_some_and(|p| p.is_critical(link.group));
             let is_unready = |e: &ChildEdge| e.evaluation == to && !e.weight.is_ready();
             let joins_unready = is_critical && graph.edges_of(child).iter().any(is_unready);
             let change = if joins_unready { ChildChange::AppearedUnready } else { ChildChange::Appeared };
-            graph.record_child_change(to, at, change);
+            graph.record_child_change(to, appeared, change);
             self.apply_lent_selectors(child, to, self.lent_selectors(child).iter(), true);
         }
         for evaluation in moved {

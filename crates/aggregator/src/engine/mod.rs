@@ -20,7 +20,7 @@ pub use pending_proofs::{PendingProofs, ProofRequest};
 pub use reader::{ChildOf, EngineReader, EvaluationState, UnreadyChild};
 pub use recount::RecountResult;
 
-use crate::delivery::{DeliveryDecision, DeliveryOutcome, WriteTicket};
+use crate::delivery::{Brevity, DeliveryDecision, DeliveryOutcome, WriteTicket};
 use crate::delivery_schedule::DeliverySchedule;
 use crate::ids::{KindId, ObjectId, PolicyId};
 use crate::observation_schedule::ObservationSchedule;
@@ -225,6 +225,14 @@ impl Engine {
     /// Returns `true` if the condition on the parent is overwritten repeatedly, so that a fallback type should be used.
     pub fn is_repeatedly_overwritten(&self, parent: ObjectId) -> bool {
         self.scheduler.graph.find_parent(parent).is_some_and(|held| held.delivery.is_repeatedly_overwritten())
+    }
+
+    /// How briefly the parent is told what there is to say, because the server refuses more.
+    pub fn brevity(&self, parent: ObjectId, now: Time) -> Brevity {
+        self.scheduler
+            .graph
+            .find_parent(parent)
+            .map_or_else(Brevity::default, |held| held.delivery.brevity(now))
     }
 
     /// Number of writes to the parent that failed in a row: where there are some, others are written first.

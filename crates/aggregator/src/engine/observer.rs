@@ -6,7 +6,7 @@ use readiness::rollup::ParentReason;
 use super::child_linker::ChildLinker;
 use super::scheduler::EvaluationScheduler;
 use crate::answer_view::AnswerView;
-use crate::delivery_schedule::DeliverySchedule;
+use crate::delivery_schedule::{DeliverySchedule, ParentNews};
 use crate::evaluation::{ChildChange, ObservedParent, StageEvent};
 use crate::graph::ParentNode;
 use crate::ids::{EvaluationId, ObjectId};
@@ -30,6 +30,7 @@ impl ObjectObserver<'_> {
         let first = !std::mem::replace(&mut node.present, true);
         let respecified = !first && node.generation != view.generation;
         node.generation = view.generation;
+        node.set_created(view.created);
         node.set_weights(view.weights);
         self.observations.set_recheck(id, node, view.recheck, self.now);
         // A parent also changes through Rollcall's own writes; any other object changes through others alone.
@@ -49,14 +50,13 @@ impl ObjectObserver<'_> {
             self.scheduler.touch_evaluation(edge.evaluation, self.now, origin);
         }
         self.linker().set_lent_selectors(id, view.lent_selectors);
-        self.linker().set_links(id, view.links, view.created);
+        self.linker().set_links(id, view.links);
     }
 
     /// Observes the deletion of an object.
     pub(super) fn observe_deleted(&mut self, id: ObjectId) {
         self.scheduler.graph.node_mut(id).present = false;
-        let now = self.now;
-        self.linker().set_links(id, &[], now);
+        self.linker().set_links(id, &[]);
         self.scheduler.graph.lent_selectors.remove(&id);
         self.observe_parent(id, None);
         self.deliveries.clear_conflict_end(id);
@@ -104,19 +104,26 @@ impl ObjectObserver<'_> {
         let leaves = view.deleting && !view.deletion_unexplained && self.says_its_end(view);
         let parent = self.scheduler.graph.node_mut(id).parent.get_or_insert_default();
         parent.termination_written = leaves;
-        self.deliveries.observe_digest(id, parent, view.digest, begins_anew, self.now);
+        let is_reshaped = std::mem::replace(&mut parent.status_shape, view.status_shape) != view.status_shape;
+        let news = ParentNews { digest: view.digest, begins_anew, is_reshaped };
+        self.deliveries.observe_news(id, parent, news, self.now);
     }
 
-    /// Does a parent that is being deleted say so for every policy that writes on it, and that it is stuck once it is? Then
-    /// it is left alone until something else holds its deletion. Where somebody takes such an entry away, or turns it, it
-    /// is set right like any other.
+    /// Does a parent that is being deleted say so of its generation for every policy that writes on it, and that it is stuck
+    /// once it is? Then it is left alone until something else holds its deletion. Where somebody takes such an entry away, or
+    /// turns it, it is set right like any other.
     fn says_its_end(&self, view: &ParentView) -> bool {
         let is_written = |a: &&AnswerView| !a.owned_by_other && !self.scheduler.policies.is_shadow(a.policy);
+        let leaves = |a: &AnswerView| self.scheduler.policies.is_shadow(a.policy) && a.written.is_some();
+        if view.answers.iter().any(leaves) {
+            // What a policy said before it was in shadow mode is taken away here too.
+            return false;
+        }
         let mut written = view.answers.iter().filter(is_written).peekable();
         let says = |answer: &AnswerView| {
             let stuck = answer.deletion_stuck_at().is_some_and(|at| at <= self.now);
             let reason = if stuck { ParentReason::DeletionStuck } else { ParentReason::Terminating };
-            answer.written.is_some_and(|told| told.reason == reason && told.is_untampered())
+            answer.told().is_some_and(|told| told.reason == reason)
         };
         written.peek().is_some() && written.all(says)
     }
@@ -132,7 +139,8 @@ impl ObjectObserver<'_> {
     /// evaluated at once.
     fn observe_answer(&mut self, id: ObjectId, view: &ParentView, answer: &AnswerView) -> bool {
         let EvaluationScheduler { graph, policies, .. } = &mut *self.scheduler;
-        let is_shadow = policies.find_policy(answer.policy).is_some_and(|p| p.shadow);
+        let policy = policies.find_policy(answer.policy);
+        let (is_known, is_shadow) = (policy.is_some(), policy.is_some_and(|p| p.shadow));
         let is_open = policies.is_open(answer.policy);
         let is_accepted = policies.is_accepted(answer.policy);
         let kind = graph.find_node(id).map(|node| node.kind).unwrap_or_default();
@@ -146,7 +154,8 @@ impl ObjectObserver<'_> {
             delivery.is_none_or(|delivery| delivery.is_older_than(begun, is_sent))
         });
         let Some(evaluation) = graph.evaluation_mut(at) else { return false };
-        let is_recorded = is_open || !is_unwritten;
+        // Of a policy that is not known yet it is not known whether it writes: those above wait until it is.
+        let is_recorded = is_known && (is_open || !is_unwritten);
         let begins_again = |observed: &ObservedParent| {
             is_recorded && observed.is_superseded_by(view, answer, is_older)
                 || (is_listing || !is_accepted) && observed.is_taken_from(answer)

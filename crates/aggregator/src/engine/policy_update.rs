@@ -22,6 +22,7 @@ impl PolicyUpdate<'_> {
         self.scheduler.policies.reserve_policy(id);
         let names = policy.as_ref().is_some_and(EnginePolicy::tracks_names);
         let is_shadow = policy.as_ref().is_some_and(|policy| policy.shadow);
+        let is_new = self.scheduler.policies.find_policy(id).is_none();
         self.set_changed_groups(id, 0);
         self.scheduler.policies.set_policy(id, policy);
         for evaluation in self.scheduler.graph.evaluations_under(id) {
@@ -30,6 +31,9 @@ impl PolicyUpdate<'_> {
             self.scheduler.graph.advance_stage(evaluation, StageEvent::Outdated);
             if is_shadow {
                 self.announce_unwritten(evaluation);
+            }
+            if is_new {
+                self.scheduler.settle_record(evaluation, !is_shadow, self.now);
             }
         }
         self.update_list_gate(id);

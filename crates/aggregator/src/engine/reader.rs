@@ -306,7 +306,9 @@ impl<'e> EngineReader<'e> {
             let groups = spec.indexed_groups().filter(|(_, g)| g.role == GroupRole::Critical);
             let total = |at| self.group_tally(parent, policy, at).total_count();
             let none_at_all = groups.clone().all(|(at, _)| total(at) == 0);
-            let short = groups.filter(|(at, g)| none_at_all || spec.expects_names || total(*at) < g.min);
+            let short = groups.filter(|(at, _)| {
+                none_at_all || spec.expects_names || total(*at) < self.expected(parent, policy, *at)
+            });
             kinds.extend(short.map(|(_, g)| g.kind));
         }
         children.sort_unstable();

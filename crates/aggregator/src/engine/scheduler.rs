@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use readiness::Time;
 use readiness::rollup::ParentReason;
 
-use crate::evaluation::{ObservedParent, ParentEvaluation, StageEvent};
+use crate::evaluation::{EvaluationStage, ObservedParent, ParentEvaluation, StageEvent};
 use crate::evaluation_queue::EvaluationQueue;
 use crate::graph::ChildGraph;
 use crate::ids::{EvaluationId, ObjectId, PolicyId};
@@ -159,6 +159,22 @@ impl EvaluationScheduler {
                 }
                 work.append(&mut self.moved);
             }
+        }
+    }
+
+    /// Settles whether a condition records what was known of a parent (`is_written`), which was observed before its policy was
+    /// known: where none does, those above wait for its evaluation.
+    pub(super) fn settle_record(&mut self, id: EvaluationId, is_written: bool, now: Time) {
+        let Some(evaluation) = self.graph.evaluation_mut(id) else { return };
+        let Some(observed) = &mut evaluation.observed else { return };
+        let was_unsettled = observed.stage.is_unsettled();
+        let is_recorded = is_written && !observed.view.owned_by_other;
+        observed.stage = EvaluationStage::first_of(observed.stage.answer(), is_recorded);
+        let parent = evaluation.parent;
+        self.graph.count_unsettled(was_unsettled, !is_recorded);
+        self.reweigh_child(parent);
+        for above in std::mem::take(&mut self.moved) {
+            self.propagate_doubt(above, now, ChangeOrigin::PossiblyOwn);
         }
     }
 

@@ -1,5 +1,8 @@
 //! Phase of a parent's generation.
 
+use std::num::NonZeroU32;
+use std::time::Duration;
+
 use readiness::rollup::{ConditionStatus, ParentReason};
 use readiness::{OptionalTime, Time};
 
@@ -83,6 +86,18 @@ pub(crate) enum GenerationProof {
     Given,
 }
 
+/// What a parent's condition said of a generation when that was first observed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum FoundWord {
+    /// There was none, and the generation has not been reported ready since.
+    Nothing,
+    /// That it is ready.
+    Ready,
+    /// Something else; or nothing, and it has been reported ready since.
+    #[default]
+    Other,
+}
+
 /// Phase of a parent's generation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct GenerationPhase {
@@ -93,6 +108,8 @@ pub(crate) struct GenerationPhase {
     pub(crate) since: Time,
     /// Time at which this process first observed the generation; `since` may lie before it.
     pub(crate) observed_at: Time,
+    /// Milliseconds from then to the first evaluation; `None` before it.
+    evaluated_after: Option<NonZeroU32>,
     /// Time since which the parent has been not ready under this generation: its start, or when it was last ready.
     pub(crate) unready_since: Time,
     /// Time at which the operator was first observed to have handled this generation, if it reports that.
@@ -108,8 +125,8 @@ pub(crate) struct GenerationPhase {
     pub(crate) proof: GenerationProof,
     /// What keeps an answer True while children that were ready are not.
     pub(crate) steady: SteadyPhase,
-    /// No condition existed for the generation when it was first observed, and it has not been reported ready since.
-    pub(crate) fresh: bool,
+    /// What was said of the generation when it was first observed.
+    pub(crate) found: FoundWord,
 }
 
 impl GenerationPhase {
@@ -126,6 +143,9 @@ impl GenerationPhase {
                 reason: ParentReason::OperatorSilent | ParentReason::DeadlineExceeded,
                 ..
             }) => Time::default(),
+            Some(WrittenAnswer { reason: ParentReason::OperatorFailed, stalled: true, .. }) => {
+                Time::default()
+            }
             Some(told) if dates_generation(&told) => told.since.min(now),
             _ => now,
         };
@@ -135,6 +155,7 @@ impl GenerationPhase {
             progress: GenerationProgress::of(told.is_some(), told.is_some_and(|t| implies_handled(t.reason))),
             since,
             observed_at: now,
+            evaluated_after: None,
             unready_since: since,
             handled_at: Time::default(),
             all_ready_since: OptionalTime::NONE,
@@ -142,8 +163,29 @@ impl GenerationPhase {
             awaits_movement: told.is_some_and(|t| awaits_operator(t.reason)) && generation > 1,
             proof: GenerationProof::NotAsked,
             steady: told.map_or_else(SteadyPhase::default, |told| SteadyPhase::restored(told.since.min(now))),
-            fresh: told.is_none(),
+            found: match told {
+                None => FoundWord::Nothing,
+                Some(told) if told.reason == ParentReason::AllChildrenReady => FoundWord::Ready,
+                Some(_) => FoundWord::Other,
+            },
         }
+    }
+}
+
+impl GenerationPhase {
+    /// Records an evaluation.
+    pub(crate) fn record_evaluated(&mut self, now: Time) {
+        if self.evaluated_after.is_none() {
+            let waited = u32::try_from(now.0.saturating_sub(self.observed_at.0)).unwrap_or(u32::MAX);
+            self.evaluated_after = NonZeroU32::new(waited.max(1));
+        }
+    }
+
+    /// Time of the first evaluation by this process. Until then the parent waited for others; before it, when the generation was
+    /// first observed.
+    pub(super) fn first_evaluated_at(&self) -> Time {
+        let waited = self.evaluated_after.map_or(0, NonZeroU32::get);
+        self.observed_at + Duration::from_millis(u64::from(waited))
     }
 }
 
@@ -175,6 +217,7 @@ fn implies_handled(reason: ParentReason) -> bool {
             | ParentReason::DeadlineExceeded
             | ParentReason::TemplateFailed
             | ParentReason::RuleChanged
+            | ParentReason::PolicyRefused
             | ParentReason::KindNotVisible
             | ParentReason::WatchStale
             | ParentReason::Terminating

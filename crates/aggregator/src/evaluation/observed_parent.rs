@@ -1,9 +1,9 @@
 //! What is observed of a parent for one policy.
 
-use readiness::rollup::{ChildWeight, ParentReason};
+use readiness::rollup::{ChildWeight, ConditionStatus, ParentReason};
 use readiness::{Level, Steadiness, Time};
 
-use super::generation_phase::shows_handled;
+use super::generation_phase::{FoundWord, shows_handled};
 use super::{ChildCounts, EvaluationStage, GenerationPhase, GenerationProof, StageEvent};
 use crate::answer_view::{AnswerView, WrittenAnswer};
 use crate::critical_tally::CriticalTally;
@@ -45,6 +45,17 @@ impl ObservedParent {
             last_sent: None,
             rests_on_unjudged: false,
         }
+    }
+
+    /// Returns `true` if the last answer says True of this generation: of the one before it, it says nothing.
+    pub(crate) fn stands_ready(&self) -> bool {
+        self.stage.says_true() && (self.stage.is_own() || self.phase.found == FoundWord::Ready)
+    }
+
+    /// Returns `true` if the parent says of this generation that it is not ready: there is no True to keep. It was not told yet, or
+    /// the replica that leads has taken it back, because this one began to count later.
+    pub(crate) fn is_told_otherwise(&self) -> bool {
+        self.view.told().is_some_and(|told| told.status != Some(ConditionStatus::True))
     }
 
     /// Records that the answer is on its way to the parent.
@@ -105,8 +116,10 @@ impl ObservedParent {
     pub(crate) fn take_first_ready(&mut self) -> Option<Time> {
         let (view, phase) = (&self.view, &mut self.phase);
         let says = view.written.filter(|_| view.is_about_generation)?;
-        let ready = phase.fresh && says.reason == ParentReason::AllChildrenReady;
-        phase.fresh &= !ready;
+        let ready = phase.found == FoundWord::Nothing && says.reason == ParentReason::AllChildrenReady;
+        if ready {
+            phase.found = FoundWord::Other;
+        }
         ready.then_some(phase.since)
     }
 
@@ -144,11 +157,11 @@ impl ObservedParent {
         before
     }
 
-    /// Returns `true` if it could have settled twice since it, and its lists, could be seen: it may never, and those above
-    /// would go on saying what they said before this process began.
+    /// Returns `true` if it could have settled twice since it, and its lists, could be seen, and it waited for nobody below: it may
+    /// never, and those above would go on saying what they said before this process began.
     pub(crate) fn is_overdue(&self, policy: &EnginePolicy, listed_at: Time, now: Time) -> bool {
         let settles_within = policy.debounce.quiet + policy.settle + policy.hold;
-        listed_at.max(self.phase.observed_at) + settles_within * 2 <= now
+        listed_at.max(self.phase.first_evaluated_at()) + settles_within * 2 <= now
     }
 
     /// Returns `true` if the parents above have to wait for its evaluation, unless its own children have to be waited for:
@@ -184,5 +197,6 @@ fn written_about_generation(answer: &AnswerView) -> Option<WrittenAnswer> {
 }
 
 fn restore_answer(told: WrittenAnswer) -> PolicyAnswer {
-    PolicyAnswer { reason: told.reason, total: 0, ready: 0, reconciling: false, stalled: told.stalled }
+    let WrittenAnswer { reason, stalled, .. } = told;
+    PolicyAnswer { reason, total: 0, ready: 0, reconciling: false, stalled, counted_as: None }
 }

@@ -125,7 +125,11 @@ impl ParentEvaluation {
             );
             let keeps = !policy.grace.is_zero()
                 || observed.steadiness_of(&self.children, policy) != Steadiness::Unsteady;
-            observed.stage.says_true() && !fails && keeps
+            observed.stage.is_own()
+                && observed.stage.says_true()
+                && !observed.is_told_otherwise()
+                && !fails
+                && keeps
         };
         !kept && (all_ready() || stands())
     }
@@ -169,6 +173,7 @@ impl ParentEvaluation {
     ) -> Option<EvaluationChanges> {
         let observed = self.observed.as_mut()?;
         let was_tolerating = observed.phase.steady.is_tolerating();
+        observed.phase.record_evaluated(now);
         let result = evaluate_parent(observed, &self.children, policy, gate, now);
         let says_true = result.answer.reason == ParentReason::AllChildrenReady;
         if !says_true {

@@ -189,9 +189,7 @@ impl EvaluationStage {
             | S::Provisional(Some(answer))
             | S::Settling(answer)
             | S::Evaluated(answer)
-            | S::Withdrawn(answer) => {
-                ChildWeight::of(answer.reason.child_level()).with_terminal(answer.stalled)
-            }
+            | S::Withdrawn(answer) => answer.weight(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! One object of the graph, with its edges.
 
-use readiness::Level;
 use readiness::rollup::ChildWeight;
+use readiness::{Level, Time};
 
 use super::inline_vec::InlineVec;
 use crate::delivery::ParentDelivery;
@@ -32,6 +32,8 @@ pub(crate) struct GraphNode {
     pub(crate) name: u64,
     pub(crate) generation: u32,
     pub(crate) kind: KindId,
+    /// When it was created, in seconds.
+    created: u32,
     /// Its weight by the built-in rules or, with several rules, by the first.
     pub(super) weight: ChildWeight,
     pub(crate) present: bool,
@@ -53,6 +55,7 @@ impl Default for GraphNode {
             name: 0,
             generation: 0,
             kind: KindId::default(),
+            created: 0,
             weight: UNSEEN_WEIGHT,
             present: false,
             has_recheck: false,
@@ -63,6 +66,16 @@ impl Default for GraphNode {
 }
 
 impl GraphNode {
+    /// Records when the object was created.
+    pub(crate) fn set_created(&mut self, created: Time) {
+        self.created = u32::try_from(created.0 / 1_000).unwrap_or(0);
+    }
+
+    /// When the object was created, to the second.
+    pub(crate) fn created(&self) -> Time {
+        Time(i64::from(self.created) * 1_000)
+    }
+
     /// Sets the weights of its verdicts, by rule index; an object that is not observed has none.
     #[inline]
     pub(crate) fn set_weights(&mut self, weights: &[ChildWeight]) {
@@ -124,6 +137,8 @@ pub(crate) struct ParentNode {
     /// Origin of what has changed since the last offer.
     pub(crate) origin: ChangeOrigin,
     pub(crate) resync: ResyncStage,
+    /// [`crate::ParentView::status_shape`] as last read.
+    pub(crate) status_shape: u32,
     /// The parent is being deleted and its conditions say so: it is not written any more.
     pub(crate) termination_written: bool,
     /// The end of a write conflict is scheduled.

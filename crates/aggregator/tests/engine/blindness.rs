@@ -1,5 +1,7 @@
 //! Answers about kinds that cannot be observed.
 
+use std::time::Duration;
+
 use aggregator::{ChildGroup, EnginePolicy, GroupRole, HandledEvidence, KindId, KindState};
 use readiness::Level::{Failed, Progressing, Ready, Suspended};
 use readiness::rollup::ParentReason;
@@ -194,7 +196,7 @@ fn a_true_that_was_not_written_before_a_list_is_awaited_is_not_written_while_it_
     w.parent("db");
     w.child("web", "db", Ready);
     w.run(5_000);
-    w.server.fates = vec![crate::server::WriteFate::Retry(std::time::Duration::from_millis(500))];
+    w.server.fates = vec![crate::server::WriteFate::Retry(Duration::from_millis(500))];
     w.run(200);
     assert_eq!(w.reason("db").unwrap().as_str(), "AllChildrenReady");
     w.kind(CHILDREN, KindState::Listing);
@@ -267,6 +269,38 @@ fn what_a_parent_below_said_before_a_restart_makes_nothing_ready_before_everythi
         (w.says_for("mid", below), w.says("top")),
         ("AllChildrenReady".into(), "AllChildrenReady".into())
     );
+}
+
+#[test]
+fn grace_bridges_no_restart_before_everything_below_was_listed() {
+    let (middle, below) = (aggregator::PolicyId(2), aggregator::PolicyId(3));
+    let mut w = EngineHarness::empty();
+    w.policy(POLICY, groups(vec![group(PARENTS), group(EXTRAS)]));
+    w.policy(middle, EnginePolicy { grace: Duration::from_mins(10), ..groups(vec![group(PARENTS)]) });
+    w.policy(below, policy());
+    w.sync();
+    w.parent("top");
+    w.parent_so("mid", |p| p.policies = vec![middle]);
+    w.change("mid", |mid| mid.owners = vec![(POLICY, 0, "top".to_owned())]);
+    w.parent_so("low", |p| p.policies = vec![below]);
+    w.change("low", |low| low.owners = vec![(middle, 0, "mid".to_owned())]);
+    w.create("leaf", CHILDREN, Ready, |leaf| leaf.owners = vec![(below, 0, "low".to_owned())]);
+    w.create("disk", EXTRAS, Failed, |disk| disk.owners = vec![(POLICY, 1, "top".to_owned())]);
+    w.run(20_000);
+    let said = |w: &EngineHarness| (w.says_for("mid", middle), w.says("top"));
+    assert_eq!(said(&w), ("AllChildrenReady".into(), "ChildrenFailed".into()));
+    w.kind(CHILDREN, KindState::Listing);
+    w.restart(&[]);
+    w.turn("disk", Ready);
+    w.run(20_000);
+    assert_eq!(
+        said(&w),
+        ("AllChildrenReady".into(), "ChildrenFailed".into()),
+        "of the leaves nothing is known"
+    );
+    w.kind(CHILDREN, KindState::Synced);
+    w.run(20_000);
+    assert_eq!(said(&w), ("AllChildrenReady".into(), "AllChildrenReady".into()));
 }
 
 #[test]
@@ -354,4 +388,28 @@ fn a_parent_that_is_being_deleted_is_not_told_so_before_everything_was_listed() 
     w.kind(CHILDREN, KindState::Synced);
     w.run(20_000);
     assert_eq!(w.words("db"), ["Terminating"]);
+}
+
+#[test]
+fn the_blind_say_nothing_of_children_from_which_the_next_process_would_take_that_a_generation_was_handled() {
+    let cases =
+        [(HandledEvidence::Masked, false), (HandledEvidence::Handled, true), (HandledEvidence::Silent, true)];
+    for (evidence, requires_proof) in cases {
+        let mut w = EngineHarness::with(EnginePolicy { requires_proof, ..policy() });
+        w.parent("db");
+        w.child("web", "db", Ready);
+        w.run(20_000);
+        assert_eq!(w.says("db"), "AllChildrenReady");
+        w.kind(CHILDREN, KindState::Forbidden);
+        w.run(20_000);
+        w.respecify("db", evidence);
+        w.turn("web", Progressing);
+        w.run(20_000);
+        assert_eq!(w.says("db"), "KindNotVisible");
+        w.kinds.insert(CHILDREN, KindState::Synced);
+        w.restart(&[]);
+        w.turn("web", Ready);
+        w.run(20_000);
+        assert_ne!(w.says("db"), "AllChildrenReady", "{evidence:?}: nothing was done for this generation");
+    }
 }

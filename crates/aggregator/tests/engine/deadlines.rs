@@ -77,12 +77,13 @@ fn a_deadline_is_not_passed_by_a_restart_that_finds_an_entry_turned_by_somebody(
 #[test]
 fn a_deadline_is_exceeded_also_where_nothing_is_handled_or_can_be_rendered() {
     type Change = fn(&mut ParentState);
-    let cases: [(&str, Change); 3] = [
-        ("ChildrenPending", |p| p.evidence = HandledEvidence::NotYet),
-        ("ChildrenPending", |p| p.evidence = HandledEvidence::Unmarked),
-        ("TemplateFailed", |p| p.unrendered = true),
+    let cases: [(&str, &str, Change); 4] = [
+        ("ChildrenPending", "OperatorSilent!", |p| p.evidence = HandledEvidence::NotYet),
+        ("ChildrenPending", "OperatorSilent!", |p| p.evidence = HandledEvidence::Unmarked),
+        ("OperatorFailed", "OperatorFailed!", |p| p.evidence = HandledEvidence::Failed),
+        ("TemplateFailed", "DeadlineExceeded!", |p| p.unrendered = true),
     ];
-    for (before, change) in cases {
+    for (before, late, change) in cases {
         let deadline = Some(Duration::from_mins(2));
         let mut w =
             EngineHarness::with(EnginePolicy { deadline, pending: Duration::from_mins(10), ..policy() });
@@ -91,11 +92,11 @@ fn a_deadline_is_exceeded_also_where_nothing_is_handled_or_can_be_rendered() {
         w.run(2 * MINUTE - 2_000);
         assert_eq!(w.says("db"), before);
         w.run(4_000);
-        assert_eq!(w.says("db"), "DeadlineExceeded!");
+        assert_eq!(w.says("db"), late);
         w.restart(&[]);
         w.run(20 * MINUTE);
-        assert_eq!(w.words("db").last().unwrap(), "DeadlineExceeded!", "{before}: for good");
-        assert_eq!(w.words("db").iter().filter(|word| *word == "DeadlineExceeded!").count(), 1, "said once");
+        assert_eq!(w.words("db").last().unwrap(), late, "{before}: for good");
+        assert_eq!(w.words("db").iter().filter(|word| *word == late).count(), 1, "said once");
         w.change_parent("db", |p| (p.evidence, p.unrendered) = (HandledEvidence::Handled, false));
         w.run(MINUTE);
         assert_eq!(w.says("db"), "AllChildrenReady");
@@ -106,6 +107,26 @@ fn a_deadline_is_exceeded_also_where_nothing_is_handled_or_can_be_rendered() {
     w.parent_so("db", |p| p.evidence = HandledEvidence::NotYet);
     w.run(30 * MINUTE);
     assert_eq!(w.says("db"), "OperatorSilent!");
+}
+
+#[test]
+fn an_operator_that_was_waited_for_beyond_the_deadline_is_waited_for_after_a_restart() {
+    // The mark that a failure leaves too; and a failure that somebody else's restart forgets.
+    for evidence in [HandledEvidence::Unproven, HandledEvidence::Failed] {
+        let deadline = Some(Duration::from_mins(5));
+        let mut w = EngineHarness::with(EnginePolicy { deadline, ..policy() });
+        w.parent("db");
+        w.child("web", "db", Ready);
+        w.run(MINUTE);
+        w.respecify("db", evidence);
+        w.run(6 * MINUTE);
+        assert!(w.says("db").ends_with('!'), "{}", w.says("db"));
+        w.policies.insert(POLICY, policy());
+        w.objects.get_mut("db").unwrap().parent.as_mut().unwrap().evidence = HandledEvidence::Unproven;
+        w.restart(&[]);
+        w.run(10 * MINUTE);
+        assert_ne!(w.says("db"), "AllChildrenReady", "{evidence:?}");
+    }
 }
 
 #[test]

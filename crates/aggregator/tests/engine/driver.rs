@@ -155,7 +155,10 @@ fn check(
     let uid = harness.objects[name].uid;
     let mut told = harness.server.log.iter().filter(|w| w.uid == uid).filter_map(|w| w.after.get(&policy));
     let first = !told.any(|told| told.about == entry.about);
-    let unsaid = matches!(entry.reason, ParentReason::ChildrenPending | ParentReason::Terminating);
+    let unsaid = matches!(
+        entry.reason,
+        ParentReason::ChildrenPending | ParentReason::Terminating | ParentReason::PolicyRefused
+    );
     assert!(!first || unsaid, "the first word about {name} is {}", entry.brief());
 }
 

@@ -1,12 +1,12 @@
 //! Evidence that an operator has handled a generation, and what stands in for it where it says nothing.
 
-use aggregator::HandledEvidence;
+use aggregator::{HandledEvidence, SelectorId};
 use readiness::Level::{Ready, Unknown};
 
 use crate::answers::well;
 use crate::ask::HarnessQueries as _;
 use crate::driver::EngineDriver as _;
-use crate::harness::EngineHarness;
+use crate::harness::{CHILDREN, EngineHarness, POLICY};
 use crate::policy;
 
 const MINUTE: u64 = 60_000;
@@ -270,4 +270,26 @@ fn a_template_that_failed_is_no_sign_of_the_operator() {
     w.change_parent("db", |p| (p.unrendered, p.evidence) = (false, HandledEvidence::Silent));
     w.run(4_000);
     assert_eq!(w.says("db"), "ChildrenPending");
+}
+
+#[test]
+fn a_child_that_is_selected_has_not_moved_because_its_parent_was_read_after_it() {
+    for evidence in [HandledEvidence::Masked, HandledEvidence::Unproven] {
+        for order in [["web", "db"], ["db", "web"]] {
+            let mut w = EngineHarness::with(policy());
+            w.parent_so("db", |db| {
+                db.evidence = HandledEvidence::Silent;
+                db.selects = vec![(POLICY, SelectorId(7))];
+            });
+            w.create("web", CHILDREN, Ready, |web| web.labels = vec![(POLICY, 0, SelectorId(7))]);
+            w.run(MINUTE);
+            assert_eq!(w.says("db"), "AllChildrenReady");
+            w.respecify("db", evidence);
+            w.run(5 * MINUTE);
+            assert_eq!(w.says("db"), "ChildrenPending");
+            w.restart(&order);
+            w.run(MINUTE);
+            assert_eq!(w.says("db"), "ChildrenPending", "{evidence:?} {order:?}");
+        }
+    }
 }

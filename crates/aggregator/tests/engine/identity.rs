@@ -85,7 +85,7 @@ fn what_was_known_of_the_old_one_is_not_held_against_the_new_one() {
     w.parent_so("db", |p| p.evidence = HandledEvidence::NotYet);
     w.child("web", "db", Progressing);
     w.run(11 * 60_000);
-    assert_eq!(w.says("db"), "DeadlineExceeded!");
+    assert_eq!(w.says("db"), "OperatorSilent!");
     w.remove("db");
     w.parent_so("db", |p| p.evidence = HandledEvidence::NotYet);
     w.run(60_000);

@@ -87,6 +87,7 @@ impl ParentState {
             evidence: self.evidence,
             deleting: self.deleting,
             deletion_unexplained: false,
+            status_shape: 0,
             digest: if self.status.is_empty() { EntriesDigest::default() } else { digest(&self.status) },
             answers: self.policies.iter().map(answer).collect(),
         }

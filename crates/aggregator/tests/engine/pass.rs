@@ -3,6 +3,7 @@
 use readiness::Level::{Failed, Progressing, Ready};
 
 use crate::answers::well;
+use crate::ask::HarnessQueries as _;
 use crate::driver::EngineDriver as _;
 use crate::harness::{CHILDREN, EngineHarness, POLICY};
 use crate::{group, groups, policy};
@@ -121,4 +122,17 @@ fn passes_of_many_are_spread_over_the_interval() {
     let mut times: Vec<_> = first.into_values().collect();
     times.sort_unstable();
     assert!(times.windows(20).all(|some| some[19] - some[0] > 2_000), "{times:?}");
+}
+
+#[test]
+fn a_pass_lists_a_kind_of_which_fewer_children_are_there_than_a_parent_or_a_quorum_asks_for() {
+    use aggregator::{ChildGroup, Quorum};
+    for (counts, quorum) in [(vec![(0, 2)], Quorum::All), (vec![], Quorum::Count(2))] {
+        let mut w = EngineHarness::with(groups(vec![ChildGroup { quorum, ..group(CHILDREN) }]));
+        w.parent_so("db", |db| db.counts.clone_from(&counts));
+        w.child("web", "db", Ready);
+        w.run(20_000);
+        assert_eq!(w.says("db"), "ChildrenMissing");
+        assert_eq!(w.engine.resync_targets(w.id("db")), (vec![], vec![CHILDREN]), "{quorum:?}");
+    }
 }

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use aggregator::{EnginePolicy, HandledEvidence, KindId, KindState, PolicyId};
-use readiness::Level::{Failed, Ready};
+use readiness::Level::{Failed, Progressing, Ready};
 
 use crate::answers::well;
 use crate::ask::HarnessQueries as _;
 use crate::driver::EngineDriver as _;
-use crate::harness::{CHILDREN, EngineHarness, POLICY};
+use crate::harness::{CHILDREN, EngineHarness, PARENTS, POLICY};
 use crate::server::WriteFate;
 use crate::{group, groups, policy};
 
@@ -154,6 +154,57 @@ fn a_policy_in_the_shadow_that_comes_after_its_objects_judges_them_all_the_same(
     w.run(20_000);
     assert_eq!(w.reason("db").unwrap().as_str(), "AllChildrenReady");
     assert!(w.server.log.is_empty());
+}
+
+#[test]
+fn who_counts_a_parent_in_the_shadow_is_left_alone_by_a_restart_that_finds_it_before_its_policy() {
+    let shadow = || EnginePolicy { shadow: true, ..policy() };
+    let mut w = EngineHarness::empty();
+    w.policy(POLICY, groups(vec![group(PARENTS)]));
+    w.policy(OTHER, shadow());
+    w.sync();
+    w.parent("top");
+    w.parent_so("mid", |mid| (mid.policies, mid.evidence) = (vec![OTHER], HandledEvidence::Silent));
+    w.change("mid", |mid| mid.owners = vec![(POLICY, 0, "top".to_owned())]);
+    w.create("leaf", CHILDREN, Ready, |leaf| leaf.owners = vec![(OTHER, 0, "mid".to_owned())]);
+    w.run(60_000);
+    assert_eq!(w.says("top"), "AllChildrenReady");
+    let before = w.server.log.len();
+    w.policies.clear();
+    w.restart(&[]);
+    w.policy(POLICY, groups(vec![group(PARENTS)]));
+    w.policy(OTHER, shadow());
+    w.sync();
+    w.run(60_000);
+    assert_eq!(w.server.log.len(), before, "{:?}", w.words("top"));
+}
+
+#[test]
+fn a_new_generation_starts_over_in_the_shadow_too() {
+    let limits = EnginePolicy { hold: Duration::from_secs(30), grace: Duration::from_mins(5), ..policy() };
+    for unwritten in [false, true] {
+        let mut w = EngineHarness::with(EnginePolicy { shadow: unwritten, ..limits.clone() });
+        w.parent("db");
+        w.child("web", "db", Ready);
+        w.run(60_000);
+        assert_eq!(w.reason("db").unwrap().as_str(), "AllChildrenReady");
+        // Its operator has handled it by the time it is seen.
+        w.respecify("db", HandledEvidence::Handled);
+        w.run(5_000);
+        assert_ne!(
+            w.reason("db").unwrap().as_str(),
+            "AllChildrenReady",
+            "it is held back; shadow: {unwritten}"
+        );
+        w.run(60_000);
+        assert_eq!(w.reason("db").unwrap().as_str(), "AllChildrenReady");
+        w.turn("web", Progressing);
+        w.run(5_000);
+        assert_eq!(w.reason("db").unwrap().as_str(), "AllChildrenReady", "it has grace");
+        w.respecify("db", HandledEvidence::Handled);
+        w.run(5_000);
+        assert_eq!(w.reason("db").unwrap().as_str(), "ChildrenProgressing", "shadow: {unwritten}");
+    }
 }
 
 #[test]

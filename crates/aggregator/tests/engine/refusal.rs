@@ -1,6 +1,6 @@
 //! Of a policy that is refused and was never accepted nothing is said, but what says True is taken back after a while.
 
-use aggregator::{Acceptance, EnginePolicy, PolicyId};
+use aggregator::{Acceptance, EnginePolicy, HandledEvidence, PolicyId};
 use readiness::Level::{Failed, Progressing, Ready};
 use readiness::rollup::{ConditionStatus, ParentReason};
 
@@ -41,6 +41,31 @@ fn what_stands_stays_and_true_is_taken_back_after_a_while() {
     w.sync();
     w.run(20_000);
     assert_eq!((w.says("db"), w.says("sick")), ("AllChildrenReady".to_owned(), "ChildrenFailed".to_owned()));
+}
+
+#[test]
+fn a_generation_that_nothing_was_told_of_but_the_refusal_is_awaited_once_the_policy_is_accepted() {
+    let mut w = EngineHarness::with(policy());
+    w.parent("db");
+    w.child("web", "db", Ready);
+    w.run(20_000);
+    w.policy(POLICY, refused(Acceptance::RefusedForLong));
+    w.run(10_000);
+    w.respecify("db", HandledEvidence::Masked);
+    w.run(10_000);
+    assert_eq!(w.says("db"), "PolicyRefused");
+    w.policies.insert(POLICY, policy());
+    w.restart(&[]);
+    w.run(600_000);
+    assert!(
+        !w.words("db")
+            .iter()
+            .rev()
+            .take_while(|word| *word != "PolicyRefused")
+            .any(|word| word == "AllChildrenReady"),
+        "{:?}",
+        w.words("db")
+    );
 }
 
 #[test]

@@ -31,14 +31,14 @@ fn a_limit_that_is_over_is_evaluated_once() {
 }
 
 #[test]
-fn of_two_limits_that_are_over_at_once_the_deadline_is_told_and_once() {
+fn two_limits_that_are_over_at_once_are_told_once() {
     let limit = Duration::from_mins(2);
     let mut w = EngineHarness::with(EnginePolicy { deadline: Some(limit), pending: limit, ..policy() });
     w.parent_so("db", |p| p.evidence = HandledEvidence::NotYet);
     w.run(60_000);
     evaluations(&mut w);
     w.run(2 * 60_000);
-    assert_eq!(w.says("db"), "DeadlineExceeded!");
+    assert_eq!(w.says("db"), "OperatorSilent!");
     assert_eq!(evaluations(&mut w), 2, "when it was over, and when that was written");
     w.run(60 * 60_000);
     assert_eq!(evaluations(&mut w), 0);
@@ -195,6 +195,41 @@ fn a_parent_that_says_its_end_is_drafted_no_more_also_where_a_policy_writes_noth
     w.run(20_000);
     assert_eq!(w.says("db"), "Terminating");
     assert!(!w.engine.confirm_draft(w.id("db"), w.now));
+}
+
+#[test]
+fn a_parent_that_is_changed_while_it_is_being_deleted_says_its_end_of_what_it_is_now() {
+    let mut w = well();
+    w.change_parent("db", |p| p.deleting = true);
+    w.run(20_000);
+    w.change("db", |db| db.generation += 1);
+    w.run(20_000);
+    let db = &w.objects["db"];
+    let said = &db.parent.as_ref().unwrap().status[&POLICY];
+    assert_eq!((said.reason, said.about), (ParentReason::Terminating, db.generation));
+    assert!(!w.engine.confirm_draft(w.id("db"), w.now), "and no more after that");
+}
+
+#[test]
+fn what_a_policy_said_of_a_parent_that_is_being_deleted_leaves_when_it_turns_to_shadow_mode() {
+    const OTHER: PolicyId = PolicyId(2);
+    let mut w = EngineHarness::empty();
+    w.policy(POLICY, policy());
+    w.policy(OTHER, policy());
+    w.sync();
+    w.parent_so("db", |p| p.policies.push(OTHER));
+    w.child("web", "db", Ready);
+    w.run(20_000);
+    w.change_parent("db", |p| p.deleting = true);
+    w.run(20_000);
+    let says = |w: &EngineHarness| -> Vec<PolicyId> {
+        w.objects["db"].parent.as_ref().unwrap().status.keys().copied().collect()
+    };
+    assert_eq!(says(&w), [POLICY, OTHER]);
+    w.policy(OTHER, EnginePolicy { shadow: true, ..policy() });
+    w.observe("db");
+    w.run(20_000);
+    assert_eq!(says(&w), [POLICY]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use aggregator::{EnginePolicy, HandledEvidence, KindState};
 use readiness::Level::{Failed, Progressing, Ready, Stuck, Suspended, Terminating, Unknown};
-use readiness::rollup::{self, ChildWeight};
+use readiness::rollup::{self, ChildWeight, ParentReason};
 
 use crate::answers::well;
 use crate::ask::HarnessQueries as _;
@@ -114,21 +114,49 @@ fn a_restart_at_rest_writes_nothing_whatever_is_said() {
     restarted("terminal", "ChildrenFailed!", w);
 }
 
-#[test]
-fn a_restart_leaves_alone_what_rests_on_a_parent_of_which_nothing_is_written() {
-    let shadow = aggregator::PolicyId(2);
+/// A parent `db` above a parent `web` of which nothing is written, whose children are at these levels.
+fn above_a_shadow(
+    shadow: EnginePolicy,
+    evidence: HandledEvidence,
+    leaves: &[readiness::Level],
+) -> EngineHarness {
+    let of = aggregator::PolicyId(2);
     let mut w = EngineHarness::empty();
     w.policy(POLICY, policy());
-    w.policy(shadow, EnginePolicy { shadow: true, ..policy() });
+    w.policy(of, EnginePolicy { shadow: true, ..shadow });
     w.sync();
     w.parent("db");
-    w.parent_so("web", |web| {
-        web.policies = vec![shadow];
-        web.evidence = HandledEvidence::Silent;
-    });
+    w.parent_so("web", |web| (web.policies, web.evidence) = (vec![of], evidence));
     w.change("web", |web| web.owners = vec![(POLICY, 0, "db".to_owned())]);
-    w.create("leaf", CHILDREN, Ready, |leaf| leaf.owners = vec![(shadow, 0, "web".to_owned())]);
+    for (name, level) in ["leaf", "twig"].into_iter().zip(leaves) {
+        w.create(name, CHILDREN, *level, |leaf| leaf.owners = vec![(of, 0, "web".to_owned())]);
+    }
+    w
+}
+
+#[test]
+fn a_restart_leaves_alone_what_rests_on_a_parent_of_which_nothing_is_written() {
+    let w = above_a_shadow(policy(), HandledEvidence::Silent, &[Ready]);
     restarted("above a shadow", "AllChildrenReady", w);
+}
+
+#[test]
+fn a_limit_that_is_recorded_nowhere_says_nothing_to_those_above() {
+    use ParentReason::{ChildrenMissing, DeadlineExceeded, OperatorSilent};
+    let in_time = EnginePolicy { deadline: Some(Duration::from_mins(5)), ..policy() };
+    let two = EnginePolicy { groups: vec![crate::ChildGroup { min: 2, ..group(CHILDREN) }], ..policy() };
+    for (shadow, evidence, leaf, says, above) in [
+        (in_time.clone(), HandledEvidence::Handled, Progressing, DeadlineExceeded, "ChildrenProgressing"),
+        (in_time, HandledEvidence::Handled, Failed, DeadlineExceeded, "ChildrenFailed"),
+        (policy(), HandledEvidence::NotYet, Ready, OperatorSilent, "ChildrenProgressing"),
+        (two, HandledEvidence::Handled, Ready, ChildrenMissing, "ChildrenProgressing"),
+    ] {
+        let mut w = above_a_shadow(shadow, evidence, &[leaf]);
+        w.run(15 * 60_000);
+        let said = w.engine.answer_of(w.id("web"), aggregator::PolicyId(2)).unwrap();
+        assert!(said.reason == says && said.stalled, "{said:?}");
+        restarted(says.as_str(), above, w);
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use aggregator::{Availability, ChildGroup, EnginePolicy, GroupRole, HandledEvidence};
+use aggregator::{Availability, ChildGroup, EnginePolicy, GroupRole, HandledEvidence, SelectorId};
 use readiness::Level::{Failed, Progressing, Ready, Stuck};
 use readiness::Steadiness;
 use readiness::rollup::{ChildWeight, ParentReason};
@@ -336,4 +336,72 @@ fn a_day_of_scaling_and_drains_flips_only_at_rollouts() {
     println!("twenty parents in a day: {strict} flips, {tolerant} with a tolerant policy");
     assert!(strict > 2_000, "{strict}");
     assert!(tolerant < strict / 40, "{tolerant}");
+}
+
+#[test]
+fn who_takes_over_says_no_true_again_that_the_leader_has_taken_back() {
+    for policy in [EnginePolicy { grace: Duration::from_secs(30), ..policy() }, tolerant()] {
+        let mut w = ready_with(policy);
+        weigh(&mut w, "web", AVAILABLE);
+        w.run(20_000);
+        w.standby = true;
+        w.restart(&[]);
+        w.run(10_000);
+        // The leader began to count earlier.
+        let now = w.now;
+        w.change_parent("db", |db| {
+            let entry = db.status.get_mut(&POLICY).unwrap();
+            (entry.reason, entry.since) = (ParentReason::ChildrenProgressing, now);
+        });
+        w.run(2_000);
+        w.stand_by(false);
+        w.run(2_000);
+        assert_eq!(w.says("db"), "ChildrenProgressing");
+        weigh(&mut w, "web", ChildWeight::of(Ready));
+        w.run(20_000);
+        assert_eq!(w.says("db"), "AllChildrenReady");
+    }
+}
+
+#[test]
+fn a_restart_keeps_what_stands_on_available_children_that_are_selected_in_whichever_order_they_are_read() {
+    for order in [["web", "db"], ["db", "web"]] {
+        let mut w = EngineHarness::with(tolerant());
+        w.parent_so("db", |db| db.selects = vec![(POLICY, SelectorId(7))]);
+        w.create("web", CHILDREN, Ready, |web| web.labels = vec![(POLICY, 0, SelectorId(7))]);
+        w.run(20_000);
+        weigh(&mut w, "web", AVAILABLE);
+        w.run(20_000);
+        assert_eq!(w.says("db"), "AllChildrenReady");
+        let turns = w.turns.len();
+        w.restart(&order);
+        w.run(20_000);
+        assert_eq!((w.says("db").as_str(), w.turns.len()), ("AllChildrenReady", turns), "{order:?}");
+    }
+}
+
+#[test]
+fn a_true_that_was_not_told_yet_is_not_kept() {
+    let graceful = EnginePolicy { grace: Duration::from_secs(60), ..policy() };
+    for (policy, weight) in [(tolerant(), AVAILABLE), (graceful, ChildWeight::of(Progressing))] {
+        for moment in (0..1_000).step_by(20) {
+            let mut w = ready_with(policy.clone());
+            // Two writes are as many as a second has: the True after them has to wait, and is judged meanwhile.
+            for (then, lasts) in [(Failed, 10_000), (Ready, 300), (Failed, 200)] {
+                weigh(&mut w, "web", ChildWeight::of(then));
+                w.run(lasts);
+            }
+            weigh(&mut w, "web", ChildWeight::of(Ready));
+            w.run(moment);
+            let is_told = w.says("db") == "AllChildrenReady";
+            weigh(&mut w, "web", weight);
+            // What is under way lands.
+            w.run(10);
+            let before = w.server.log.len();
+            w.run(3_000);
+            let told = w.server.log[before..].iter().map(|write| write.after[&POLICY].reason);
+            let turns = told.into_iter().any(|reason| reason == ParentReason::AllChildrenReady);
+            assert!(!turns || is_told, "{moment} ms");
+        }
+    }
 }

@@ -11,6 +11,7 @@ use watcher::status::time;
 
 use super::HistoryStore;
 use super::batch::date_of;
+use super::store::DAY_FOLDER;
 
 /// Maximum number of batches read concurrently.
 const MAX_CONCURRENT_BATCH_READS: usize = 8;
@@ -81,13 +82,14 @@ impl HistoryEntries {
         until: Time,
         wanted: impl Fn(&HistoryEntry) -> bool,
     ) -> anyhow::Result<HistoryEntries> {
-        let first = format!("date={}/{}", date_of(since), key_time(since));
-        let mut keys = Vec::new();
-        let mut at = since;
+        // Nothing was told before the epoch, and years of another length compare differently.
+        let since = since.max(Time(0));
+        let first = format!("{DAY_FOLDER}{}/{}", date_of(since), key_time(since));
         // One more day: the server's clock may be ahead, so that the last transitions have a later date.
-        while date_of(at) <= date_of(until + ONE_DAY) {
-            keys.extend(store.list_batches(&format!("date={}", date_of(at)), &first).await?);
-            at = at + ONE_DAY;
+        let days = date_of(since)..=date_of(until + ONE_DAY);
+        let mut keys = Vec::new();
+        for day in store.list_days().await?.iter().filter(|day| days.contains(*day)) {
+            keys.extend(store.list_batches(&format!("{DAY_FOLDER}{day}"), &first).await?);
         }
         let mut found = HistoryEntries::default();
         let mut batches = futures::stream::iter(keys)

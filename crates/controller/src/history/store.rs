@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use futures::TryStreamExt;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
@@ -22,21 +22,43 @@ pub struct HistoryStore {
 }
 
 impl HistoryStore {
-    /// Opens `s3://bucket/prefix`, `gs://…`, `az://…`, an https URL of one of these services, `file:///folder`, or the
+    /// Opens a history to write it: the folder of a file system is created.
+    ///
+    /// `url` is `s3://bucket/prefix`, `gs://…`, `az://…`, an https URL of one of these services, `file:///folder`, or the
     /// path of a folder. Credentials and endpoints come from the environment (`AWS_…`, `GOOGLE_…`, `AZURE_…`) or from
     /// the machine's own identity.
     pub fn open(url: &str) -> anyhow::Result<HistoryStore> {
-        let open = || match Url::parse(url) {
-            Ok(parsed) if parsed.scheme() != "file" => open_remote(url, &parsed),
+        let create = |folder: &std::path::Path| Ok(std::fs::create_dir_all(folder)?);
+        HistoryStore::open_prepared(url, create)
+            .with_context(|| format!("failed to open the history at {url}"))
+    }
+
+    /// Opens a history to read it. A folder that is not there is an error: nobody wrote one.
+    pub fn open_existing(url: &str) -> anyhow::Result<HistoryStore> {
+        HistoryStore::open_prepared(url, expect_folder)
+            .with_context(|| format!("failed to read the history at {url}"))
+    }
+
+    /// Opens a history, once a folder of a file system was prepared for it.
+    fn open_prepared(
+        url: &str,
+        prepare: impl Fn(&std::path::Path) -> anyhow::Result<()>,
+    ) -> anyhow::Result<HistoryStore> {
+        let folder = match Url::parse(url) {
+            Ok(parsed) if parsed.scheme() != "file" => {
+                let (objects, prefix) = open_remote(url, &parsed)?;
+                return Ok(HistoryStore { objects, prefix, url: url.to_owned() });
+            }
             Ok(parsed) => match parsed.to_file_path() {
-                Ok(folder) => open_local(&folder),
+                Ok(folder) => folder,
                 Err(()) => bail!("a file URL has three slashes: file:///folder"),
             },
-            Err(url::ParseError::RelativeUrlWithoutBase) => open_local(std::path::Path::new(url)),
-            Err(error) => Err(error.into()),
+            Err(url::ParseError::RelativeUrlWithoutBase) => url.into(),
+            Err(error) => return Err(error.into()),
         };
-        let (objects, prefix) = open().with_context(|| format!("failed to open the history at {url}"))?;
-        Ok(HistoryStore { objects, prefix, url: url.to_owned() })
+        prepare(&folder)?;
+        let objects = Arc::new(LocalFileSystem::new_with_prefix(&folder)?);
+        Ok(HistoryStore { objects, prefix: Path::default(), url: url.to_owned() })
     }
 
     /// URL of the store.
@@ -47,6 +69,17 @@ impl HistoryStore {
     /// Path of a key below the prefix.
     pub(super) fn object_path(&self, key: &str) -> Path {
         key.split('/').fold(self.prefix.clone(), Path::join)
+    }
+
+    /// Days of which there are batches, as `2026-11-21`, in their order. However many there are, the store is asked once.
+    pub(super) async fn list_days(&self) -> anyhow::Result<Vec<String>> {
+        let prefix = Some(&self.prefix).filter(|prefix| !prefix.as_ref().is_empty());
+        let listed = self.objects.list_with_delimiter(prefix).await;
+        let folders = listed.with_context(|| format!("failed to list the history at {}", self.url))?;
+        let day = |folder: &Path| Some(folder.filename()?.strip_prefix(DAY_FOLDER)?.to_owned());
+        let mut days: Vec<String> = folders.common_prefixes.iter().filter_map(day).collect();
+        days.sort();
+        Ok(days)
     }
 
     /// Keys of the batches in a folder that follow `first` in the order of their names.
@@ -69,14 +102,22 @@ impl HistoryStore {
     }
 }
 
+/// Beginning of the name of a day's folder.
+pub(super) const DAY_FOLDER: &str = "date=";
+
 type OpenedStore = (Arc<dyn ObjectStore>, Path);
 
 const NOT_A_STORE: &str =
     "not the URL of an object store; use one of s3://bucket/prefix, gs://…, az://…, file:///folder";
 
-fn open_local(folder: &std::path::Path) -> anyhow::Result<OpenedStore> {
-    std::fs::create_dir_all(folder)?;
-    Ok((Arc::new(LocalFileSystem::new_with_prefix(folder)?), Path::default()))
+fn expect_folder(folder: &std::path::Path) -> anyhow::Result<()> {
+    ensure!(
+        folder.is_dir(),
+        "there is no folder {}; name the one that `rollcall run --history` fills, or the URL of its object store: \
+         s3://bucket/prefix, gs://…, az://…",
+        folder.display()
+    );
+    Ok(())
 }
 
 fn open_remote(url: &str, parsed: &Url) -> anyhow::Result<OpenedStore> {
@@ -123,6 +164,17 @@ mod tests {
             let store = HistoryStore::open(&url).unwrap();
             assert_eq!(store.object_path("date=2026-11-21/a.gz").to_string(), "date=2026-11-21/a.gz");
         }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn what_is_read_is_not_made() {
+        let folder = std::env::temp_dir().join(format!("rollcall-unread-{}", std::process::id()));
+        let error = format!("{:#}", HistoryStore::open_existing(&folder.display().to_string()).unwrap_err());
+        assert!(error.contains(&format!("there is no folder {}", folder.display())), "{error}");
+        assert!(!folder.exists());
+        HistoryStore::open(&folder.display().to_string()).unwrap();
+        assert!(HistoryStore::open_existing(&folder.display().to_string()).is_ok());
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

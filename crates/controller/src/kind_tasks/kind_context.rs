@@ -11,6 +11,7 @@ use tokio::sync::{Notify, watch};
 use watcher::ApiKind;
 use watcher::reflector::Reflector;
 
+use super::watch_doubts::WatchDoubts;
 use crate::failure_reporter::FailureReporter;
 use crate::lease::Leadership;
 use crate::metrics::Metrics;
@@ -23,6 +24,8 @@ pub(crate) struct ResolvedKind {
     pub(crate) id: KindId,
     /// API endpoint of the kind.
     pub(crate) api: ApiKind,
+    /// Doubts whether it still is that, and whether its watch delivers what happens.
+    pub(crate) doubts: Arc<WatchDoubts>,
 }
 
 /// Resolved kinds by id, for the writer and for live reads.
@@ -41,6 +44,8 @@ pub(crate) struct KindContext {
     pub(crate) kind_events: UnboundedSender<(KindId, KindEvent)>,
     /// Namespaces to follow; empty for all.
     pub(crate) namespaces: Vec<String>,
+    /// ClusterRole into which the roles of policies are aggregated, in commands that grant what lacks.
+    pub(crate) aggregate_to: String,
     /// Seed that spreads watch durations and waits.
     pub(crate) seed: Seed,
     /// Histogram of children's run durations.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use futures::stream::select_all;
+use futures::stream::{BoxStream, SelectAll, select_all};
 use policy::KindPlan;
 use rollcall_core::KindEvent;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -25,6 +25,7 @@ use super::reappearance::{ReappearanceCheck, search_delay};
 use super::rule_wait::RuleWait;
 use super::run_durations::RunDurations;
 use super::scopes::ScopeTracker;
+use super::watch_doubts::{DoubtfulWatch, WatchDoubts};
 use crate::record_task::RecordTask;
 use crate::rule_threads::ingest_beside;
 
@@ -33,6 +34,9 @@ const REAPPEARANCE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum number of objects that such a read returns.
 const MAX_REAPPEARED_OBJECTS: u32 = 20;
+
+/// What follows a kind in several scopes, with the number of the scope.
+type ScopeStreams<K> = SelectAll<BoxStream<'static, (usize, FollowEvent<K>)>>;
 
 /// Task of one kind.
 pub(super) struct KindTask {
@@ -120,19 +124,21 @@ impl KindTask {
         }
         let whole = interest.reads_whole();
         let id = self.plan.id;
+        let doubts = Arc::<WatchDoubts>::default();
         let begun = self.feed_reflector(|reflector| {
-            self.context.resolved.insert(id, Arc::new(ResolvedKind { id, api: api.clone() }));
+            let resolved = ResolvedKind { id, api: api.clone(), doubts: doubts.clone() };
+            self.context.resolved.insert(id, Arc::new(resolved));
             reflector.set_interest(interest);
         });
         match begun {
             None => {}
-            Some(()) if whole => self.follow_kind_streams::<ParentObject>(&api).await,
-            Some(()) => self.follow_kind_streams::<ChildObject>(&api).await,
+            Some(()) if whole => self.follow_kind_streams::<ParentObject>(&api, &doubts).await,
+            Some(()) => self.follow_kind_streams::<ChildObject>(&api, &doubts).await,
         }
     }
 
     /// Feeds the reflector until the kind is no longer served.
-    async fn follow_kind_streams<K: ReflectorObject>(&self, api: &ApiKind) {
+    async fn follow_kind_streams<K: ReflectorObject>(&self, api: &ApiKind, doubts: &WatchDoubts) {
         let everywhere = self.context.namespaces.is_empty() || !api.namespaced;
         let scopes: Vec<Option<String>> =
             if everywhere { vec![None] } else { self.context.namespaces.iter().cloned().map(Some).collect() };
@@ -143,16 +149,11 @@ impl KindTask {
             tracker: ScopeTracker::new(scopes.len()),
             durations: RunDurations::new(reflector.clone(), metrics.clone(), self.plan.id, api),
         };
-        let streams = scopes.iter().enumerate().map(|(at, scope)| {
-            let options = FollowOptions::new(self.context.seed);
-            follow::<K>(&self.context.client, api, scope.as_deref(), options)
-                .map(move |event| (at, event))
-                .boxed()
-        });
         let has_rules = self.plan.interest.assessment_rules.iter().any(|judged_by| judged_by.rule.is_some());
         let evaluates = self.plan.interest.evaluates_on_ingest();
         let rules = has_rules.then_some(RuleWait { kind: self.plan.id, judged });
-        let mut events = select_all(streams);
+        let mut events = self.open_streams::<K>(api, &scopes);
+        let mut doubtful = DoubtfulWatch::new(doubts);
         let mut check = ReappearanceCheck::default();
         loop {
             let next_check = check.next_check();
@@ -164,12 +165,7 @@ impl KindTask {
                         check.on_deleted(Instant::now());
                     }
                     if let Some(rules) = rules {
-                        match &event {
-                            // It was read when everything in it is judged: an answer turns once.
-                            FollowEvent::InitDone => rules.wait_until_judged(reflector).await,
-                            FollowEvent::InitApply(_) | FollowEvent::Apply(_) => rules.wait_for_room(reflector).await,
-                            _ => {}
-                        }
+                        rules.wait_before(&event, reflector).await;
                         feeding.durations.record_judged();
                     }
                     let fed = ingest_beside(evaluates, || {
@@ -178,6 +174,15 @@ impl KindTask {
                     if fed != Some(true) {
                         return;
                     }
+                    doubtful.set_listing(scopes.len() == 1 && feeding.passes.iter().any(Option::is_some));
+                }
+                () = doubts.served_otherwise() => {
+                    info!(kind = %api, "the kind is served otherwise than it was found; following it anew");
+                    return;
+                }
+                () = doubtful.lost_events() => {
+                    info!(kind = %api, "the watch has lost events; listing the kind again");
+                    events = self.open_streams(api, &scopes);
                 }
                 () = sleep_until(next_check.unwrap_or_else(Instant::now)), if next_check.is_some() => {
                     if self.is_watch_deaf(api, &scopes, &mut check).await {
@@ -187,6 +192,15 @@ impl KindTask {
                 }
             }
         }
+    }
+
+    /// Lists a kind and follows it, in each of these scopes.
+    fn open_streams<K: ReflectorObject>(&self, api: &ApiKind, scopes: &[Option<String>]) -> ScopeStreams<K> {
+        select_all(scopes.iter().enumerate().map(|(at, scope)| {
+            let options = FollowOptions::new(self.context.seed);
+            let events = follow::<K>(&self.context.client, api, scope.as_deref(), options);
+            events.map(move |event| (at, event)).boxed()
+        }))
     }
 
     /// Returns `true` if a kind that has lost its objects has others, which the watch does not deliver.

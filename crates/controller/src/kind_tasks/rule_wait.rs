@@ -5,6 +5,7 @@ use std::time::Duration;
 use aggregator::KindId;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
+use watcher::FollowEvent;
 use watcher::reflector::{Reflector, RuleWork};
 
 /// Longest time that a watch waits for room among the objects that await rules.
@@ -19,13 +20,23 @@ pub(super) struct RuleWait<'w> {
 }
 
 impl RuleWait<'_> {
+    /// Waits before an event is taken in: for room for its object, or, at the end of a list, until everything in it is judged: an
+    /// answer turns once.
+    pub(super) async fn wait_before<K>(self, event: &FollowEvent<K>, reflector: &Reflector) {
+        match event {
+            FollowEvent::InitDone => self.wait_until_judged(reflector).await,
+            FollowEvent::InitApply(_) | FollowEvent::Apply(_) => self.wait_for_room(reflector).await,
+            FollowEvent::Init | FollowEvent::Delete(_) | FollowEvent::Alive | FollowEvent::Failure(_) => {}
+        }
+    }
+
     /// Waits until another object finds room, for as long as there is use in that.
-    pub(super) async fn wait_for_room(self, reflector: &Reflector) {
+    async fn wait_for_room(self, reflector: &Reflector) {
         self.wait_until(ROOM_TIMEOUT, || reflector.rule_work().has_room(self.kind)).await;
     }
 
     /// Waits until all objects that were brought before are judged, or are Unknown because they were not in time.
-    pub(super) async fn wait_until_judged(self, reflector: &Reflector) {
+    async fn wait_until_judged(self, reflector: &Reflector) {
         let mark = reflector.rule_work().mark();
         let is_done = || reflector.rule_work().is_done_before(self.kind, mark);
         self.wait_until(RuleWork::INTERIM_LIMIT, is_done).await;

@@ -24,11 +24,13 @@ pub(super) const READY_BUCKETS: [f64; 12] =
 pub(super) const DURATION_BUCKETS: [f64; 11] =
     [1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 1_800.0, 3_600.0, 7_200.0, 21_600.0, 86_400.0];
 /// Outcomes of a write.
-pub(super) const WRITE_OUTCOMES: [&str; 10] = [
+pub(super) const WRITE_OUTCOMES: [&str; 12] = [
     "written",
     "conflict",
     "gone",
+    "invalid",
     "pruned",
+    "shortened",
     "forbidden",
     "throttled",
     "error",

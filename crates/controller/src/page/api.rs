@@ -229,7 +229,7 @@ pub(super) async fn get_parent(
     let views = &page.0.views;
     let words = views.parent_details(&shown, &[(row.parent, row.policy)]).await?.pop().unwrap_or_default();
     let room = asked.limit.unwrap_or(MAX_TREE_OBJECTS).min(MAX_TREE_OBJECTS);
-    let mut nodes = views.pick_tree(shown.clone(), row.clone(), room).await?;
+    let mut nodes = views.pick_tree(shown.clone(), row.clone(), (room, MAX_TREE_OBJECTS)).await?;
     let seen = visible_to(&page, &viewer, &shown.names, nodes.iter().map(|node| node.kind_namespace.clone()))
         .await?;
     let may_see = |node: &tree::PageNode| seen.may_see(node.kind_namespace.0, &node.kind_namespace.1);

@@ -20,6 +20,9 @@ use super::view::PageView;
 use super::visibility::{ReviewedPlaces, review_places, visible_to};
 use crate::reviews::AccessRight;
 
+/// Maximum number of objects in a tree below which is searched.
+const MAX_SEARCHED_TREE: usize = 100_000;
+
 /// Returns what the objects of a tree own and no policy counts there, as far as the viewer may list it.
 pub(super) async fn get_below(
     State(page): State<PageService>,
@@ -28,8 +31,11 @@ pub(super) async fn get_below(
     Query(asked): Query<ParentQuery>,
 ) -> Result<Json<Value>, PageRefusal> {
     let (viewer, shown, row) = find_row(&page, &request, &uid, &asked.policy).await?;
-    // The whole tree: what is in it is not found again, whether or not it is shown.
-    let mut nodes = page.0.views.pick_tree(shown.clone(), row.clone(), usize::MAX).await?;
+    // The whole tree, each object once: what is in it is not found again, whether or not it is shown.
+    let mut nodes = page.0.views.pick_tree(shown.clone(), row.clone(), (MAX_SEARCHED_TREE, 0)).await?;
+    if nodes.len() > MAX_SEARCHED_TREE {
+        return Err(PageRefusal::TreeTooLarge);
+    }
     let user = match &viewer {
         PageViewer::Local => None,
         PageViewer::User(user) => Some(user),

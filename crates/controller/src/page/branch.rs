@@ -79,11 +79,8 @@ async fn load_object(
     asked: ObjectQuery,
 ) -> Result<PageObject, PageRefusal> {
     let (viewer, shown, row) = find_row(page, request, uid, &asked.policy).await?;
-    let nodes = page.0.views.pick_tree(shown.clone(), row, usize::MAX).await?;
-    let meant = |node: &&super::tree::PageNode| {
-        node.label == asked.label && node.namespace == asked.namespace && node.name == asked.name
-    };
-    let node = nodes.iter().find(meant).ok_or(PageRefusal::NotFound)?;
+    let wanted = [asked.label.clone(), asked.namespace.clone(), asked.name.clone()];
+    let node = page.0.views.find_node(shown.clone(), row, wanted).await?.ok_or(PageRefusal::NotFound)?;
     let followed = page.0.resolved.get(&node.kind_namespace.0).map(|known| Arc::clone(&known));
     let followed = followed.ok_or(PageRefusal::NotFound)?;
     let interest = page.0.views.reflector.interest(followed.id).ok_or(PageRefusal::NotFound)?;

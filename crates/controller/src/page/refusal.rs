@@ -30,6 +30,8 @@ pub(crate) enum PageRefusal {
     TooManyStreams,
     /// Too many searches below parents were asked for.
     TooManySearches,
+    /// Below a tree of so many objects is not searched.
+    TreeTooLarge,
     /// The request is malformed.
     BadRequest(&'static str),
 }
@@ -87,6 +89,11 @@ impl PageRefusal {
                 StatusCode::TOO_MANY_REQUESTS,
                 "too many searches below parents were asked for",
                 "try again in a few seconds",
+            ),
+            PageRefusal::TreeTooLarge => (
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "this parent has more than 100,000 objects",
+                "`rollcall tree KIND/NAME` shows everything below it",
             ),
             PageRefusal::BadRequest(what) => (StatusCode::BAD_REQUEST, what, ""),
         }

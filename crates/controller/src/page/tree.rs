@@ -1,10 +1,13 @@
 //! Tree of one parent as a flat list: each object follows its owner.
 
+use std::collections::VecDeque;
+
 use aggregator::{ChildOf, GroupRole, ObjectId, PolicyId};
 use readiness::Level;
 use rollcall_core::NodeReason;
+use rustc_hash::FxHashSet;
 use serde::Serialize;
-use watcher::reflector::Reflector;
+use watcher::reflector::{ObjectRow, Reflector};
 
 use super::edge_list::EdgeList;
 use super::view::{KindNamespace, MAX_TREE_DEPTH, PageRow, PageView};
@@ -72,25 +75,71 @@ pub(super) struct TreePicker<'a> {
     pub(super) reflector: &'a Reflector,
     /// Number of objects that still fit.
     pub(super) room: usize,
+    /// Number of objects that may be listed again below parents whose children were. Parents that have children in common, on
+    /// level after level, have exponentially many paths; their objects are few.
+    pub(super) repeats: usize,
+    /// Parents whose children were listed.
+    pub(super) expanded: FxHashSet<(ObjectId, PolicyId)>,
 }
 
 impl TreePicker<'_> {
     /// Lists the parent and its descendants.
-    pub(super) fn pick_tree(mut self, root: &PageRow) -> Vec<PageNode> {
-        let edge = ChildOf {
-            child: root.parent,
-            parent: root.parent,
-            policy: root.policy,
-            group: 0,
-            rule_index: 0,
-            role: GroupRole::Critical,
-        };
+    pub(super) fn pick_tree(&mut self, root: &PageRow) -> Vec<PageNode> {
         let mut nodes = Vec::new();
-        if let Some(node) = self.build_node(&edge, Some(root), 0) {
+        if let Some(node) = self.build_node(&root_edge(root), Some(root), 0) {
             nodes.push(node);
             self.add_children(root.parent, root.policy, 1, &mut nodes);
         }
         nodes
+    }
+
+    /// Finds one object of the tree by the label of its kind, its namespace and its name, as it counts worst.
+    pub(super) fn find_node(
+        &self,
+        root: &PageRow,
+        is_meant: &dyn Fn(&str, &str, &str) -> bool,
+    ) -> Option<PageNode> {
+        let is_found = |child| {
+            let meant = |object: &ObjectRow| {
+                is_meant(self.view.names.kind_label(object.kind), &object.namespace, &object.name)
+            };
+            self.reflector.read_row(child, meant) == Some(true)
+        };
+        if is_found(root.parent) {
+            return self.build_node(&root_edge(root), Some(root), 0);
+        }
+        // The nearest first: below the largest depth nothing is looked for.
+        let mut open = VecDeque::from([(root.parent, root.policy, 1)]);
+        let mut known = FxHashSet::default();
+        let mut found: Option<PageNode> = None;
+        while let Some((parent, policy, depth)) = open.pop_front() {
+            for edge in self.edges.children_of(parent, policy) {
+                let row = self.view.worst_row(edge.child);
+                if is_found(edge.child) {
+                    let node = self.build_node(edge, row, depth);
+                    found =
+                        found.into_iter().chain(node).min_by(|a, b| display_order(a).cmp(&display_order(b)));
+                }
+                if let Some(row) = row.filter(|_| depth < MAX_TREE_DEPTH)
+                    && known.insert((edge.child, row.policy))
+                {
+                    open.push_back((edge.child, row.policy, depth + 1));
+                }
+            }
+        }
+        found
+    }
+
+    /// Returns `true` if the children of this parent are to be listed: where it stands first, and while there is room for more.
+    fn may_expand(&mut self, parent: ObjectId, policy: PolicyId, children: usize) -> bool {
+        if self.room == 0 {
+            return false;
+        }
+        if !self.expanded.insert((parent, policy)) {
+            let Some(left) = self.repeats.checked_sub(children) else { return false };
+            self.repeats = left;
+        }
+        true
     }
 
     fn add_children(&mut self, parent: ObjectId, policy: PolicyId, depth: usize, nodes: &mut Vec<PageNode>) {
@@ -98,10 +147,12 @@ impl TreePicker<'_> {
         if depth > MAX_TREE_DEPTH {
             return;
         }
-        let shown = self.view;
-        let mut children: Vec<_> = self
-            .edges
-            .children_of(parent, policy)
+        let (shown, edges) = (self.view, self.edges.children_of(parent, policy));
+        if !self.may_expand(parent, policy, edges.len()) {
+            nodes[at].more = edges.len();
+            return;
+        }
+        let mut children: Vec<_> = edges
             .iter()
             .filter_map(|edge| {
                 Some((
@@ -164,6 +215,18 @@ impl TreePicker<'_> {
             }
         }
         Some(node)
+    }
+}
+
+/// The edge by which a root is listed.
+fn root_edge(root: &PageRow) -> ChildOf {
+    ChildOf {
+        child: root.parent,
+        parent: root.parent,
+        policy: root.policy,
+        group: 0,
+        rule_index: 0,
+        role: GroupRole::Critical,
     }
 }
 

@@ -189,6 +189,7 @@ impl PageView {
                     ready: 0,
                     reconciling: false,
                     stalled: false,
+                    counted_as: None,
                 },
                 since: None,
             }));

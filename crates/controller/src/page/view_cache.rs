@@ -7,6 +7,7 @@ use std::time::Duration;
 use aggregator::{ChildOf, ObjectId, PolicyId};
 use anyhow::Context;
 use readiness::Time;
+use rustc_hash::FxHashSet;
 use tokio::sync::{Mutex, Semaphore, broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use watcher::reflector::Reflector;
@@ -190,19 +191,41 @@ impl ViewCache {
         Ok(edges)
     }
 
-    /// Tree of one parent, with at most `room` objects.
+    /// Tree of one parent, with at most `room` objects, of which so many may stand in it more than once.
     pub(super) async fn pick_tree(
         &self,
         shown: Arc<PageView>,
         root: PageRow,
-        room: usize,
+        (room, repeats): (usize, usize),
     ) -> anyhow::Result<Vec<PageNode>> {
+        self.with_picker(shown, (room, repeats), move |mut picker| picker.pick_tree(&root)).await
+    }
+
+    /// One object of the tree of a parent, by the label of its kind, its namespace and its name.
+    pub(super) async fn find_node(
+        &self,
+        shown: Arc<PageView>,
+        root: PageRow,
+        [label, namespace, name]: [String; 3],
+    ) -> anyhow::Result<Option<PageNode>> {
+        let is_meant =
+            move |of: &str, within: &str, named: &str| (of, within, named) == (&*label, &*namespace, &*name);
+        self.with_picker(shown, (0, 0), move |picker| picker.find_node(&root, &is_meant)).await
+    }
+
+    async fn with_picker<R: Send + 'static>(
+        &self,
+        shown: Arc<PageView>,
+        (room, repeats): (usize, usize),
+        pick: impl FnOnce(TreePicker<'_>) -> R + Send + 'static,
+    ) -> anyhow::Result<R> {
         // Clients that request large trees wait for each other, so that the service does not wait for them.
         let _turn = self.trees.acquire().await.context("the page is gone")?;
         let edges = self.edges_of(&shown).await?;
         let reflector = self.reflector.clone();
         let picked = tokio::task::spawn_blocking(move || {
-            TreePicker { view: &shown, edges: &edges, reflector: &reflector, room }.pick_tree(&root)
+            let expanded = FxHashSet::default();
+            pick(TreePicker { view: &shown, edges: &edges, reflector: &reflector, room, repeats, expanded })
         });
         picked.await.context("failed to pick a tree")
     }

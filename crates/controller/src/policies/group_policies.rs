@@ -1,5 +1,5 @@
 //! ReadinessGroups of the cluster, as far as they make policies: those in force are replaced when what groups select by has
-//! changed, and not oftener than the kinds that they name can be listed again.
+//! changed, and the less often the oftener that has happened: the kinds that they name are listed again by it, for everybody.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use policy::{FoundGroup, FoundPolicy, policies_of_groups, read_group};
 use rollcall_core::StagedList;
+use timer::{Backoff, Seed};
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, warn};
 use watcher::plan::LabelMatcher;
@@ -16,8 +17,14 @@ use crate::failure_reporter::FailureReporter;
 
 /// Time after a change in which further ones are awaited: groups are created many at a time. 500 ms.
 const CHANGE_QUIET: Duration = Duration::from_millis(500);
-/// Shortest interval between two plans that groups cause. 10 s: whoever may create groups has kinds listed again by it.
-const PLAN_INTERVAL: Duration = Duration::from_secs(10);
+/// Shortest interval between two plans that groups cause: 10 s, or up to a quarter less, doubled with each that follows. Whoever may create groups has
+/// kinds listed again by it, and nothing is said by those meanwhile.
+const PLAN_BACKOFF: Backoff = Backoff { base: Duration::from_secs(10), cap: Duration::from_mins(2) };
+/// Time without another plan after which the interval is the shortest again. 5 min.
+const PLANS_FORGOTTEN_AFTER: Duration = Duration::from_mins(5);
+
+/// Number of shapes from which on those that no group has any more are removed at once.
+const MAX_HELD_SHAPES: usize = 1_024;
 
 /// Groups, and the policies that stand for them.
 #[derive(Default)]
@@ -31,6 +38,8 @@ pub(super) struct GroupPolicies {
     /// Time at which the policies are looked at again.
     due: Option<Instant>,
     decided_at: Option<Instant>,
+    /// Number of plans that followed each other.
+    plans: u32,
     failures: FailureReporter,
 }
 
@@ -92,9 +101,12 @@ impl GroupPolicies {
     pub(super) fn decide_policies(&mut self) -> bool {
         let Some(groups) = self.groups.items() else { return false };
         self.due = None;
-        self.decided_at = Some(Instant::now());
+        let now = Instant::now();
         let policies = policies_of_groups(groups.values(), &self.selector);
         let has_changed = self.policies != policies;
+        let is_first = self.decided_at.is_none_or(|at| at + PLANS_FORGOTTEN_AFTER <= now);
+        self.plans = if is_first { 1 } else { self.plans.saturating_add(u32::from(has_changed)) };
+        self.decided_at = Some(now);
         self.policies = policies;
         self.shapes.retain(|shape| Arc::strong_count(shape) > 1);
         has_changed
@@ -102,7 +114,8 @@ impl GroupPolicies {
 
     fn expect_change(&mut self) {
         let now = Instant::now();
-        let earliest = self.decided_at.map_or(now, |at| at + PLAN_INTERVAL);
+        let interval = PLAN_BACKOFF.delay_with_exact_cap(self.plans, Seed(0), 0);
+        let earliest = self.decided_at.map_or(now, |at| at + interval);
         self.due.get_or_insert(earliest.max(now + CHANGE_QUIET));
     }
 
@@ -115,9 +128,13 @@ impl GroupPolicies {
         }
         let mut found = read_group(group);
         if let Ok(shape) = &mut found.shape {
-            match self.shapes.get(shape) {
-                Some(known) => *shape = known.clone(),
-                None => _ = self.shapes.insert(shape.clone()),
+            if let Some(known) = self.shapes.get(shape) {
+                *shape = known.clone();
+            } else {
+                if self.shapes.len() >= MAX_HELD_SHAPES {
+                    self.shapes.retain(|shape| Arc::strong_count(shape) > 1);
+                }
+                self.shapes.insert(shape.clone());
             }
         }
         (key, found)
@@ -195,9 +212,13 @@ mod tests {
                 plans += usize::from(policies.decide_policies());
             }
         }
-        assert!(start.elapsed() >= Duration::from_mins(1) && (5..=7).contains(&plans), "{plans}");
+        assert!(start.elapsed() >= Duration::from_mins(1) && (2..=4).contains(&plans), "{plans}");
         assert_eq!(in_force(&policies), 2, "what no group asks for is forgotten");
-        assert!(policies.shapes.len() <= 1 + 100 + 1, "those since the last plan");
+        assert!(policies.shapes.len() <= 1 + 600 + 1, "those since the last plan");
+        for n in 0..3_000 {
+            policies.apply_event(FollowEvent::Apply(group("e", n, &format!("other-{n}"))));
+        }
+        assert!(policies.shapes.len() <= MAX_HELD_SHAPES, "{}", policies.shapes.len());
     }
 
     #[tokio::test(start_paused = true)]

@@ -319,6 +319,7 @@ impl PolicyTask {
         kinds: &mut KindTasks,
     ) -> anyhow::Result<()> {
         if let FollowEvent::Failure(FollowFailure { cause, detail }) = event {
+            kinds.fail_awaiting_namespaces(&detail);
             self.context.failures.report("follow namespaces", cause.metric_label(), move |failures| {
                 warn!(
                     detail,

@@ -1,7 +1,6 @@
 //! Rights that policies need and the service lacks, as the API server says.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
 use std::time::Duration;
 
 use aggregator::Acceptance;
@@ -9,7 +8,7 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use policy::rbac::{
     AccessNeed, CrdNames, DemandedRight, GrantDemand, PolicyRights, access_needs, policy_rights,
-    release_rights,
+    release_rights, role_flags,
 };
 use policy::{PolicyBook, PolicyInUse, Released};
 use timer::Backoff;
@@ -143,7 +142,7 @@ impl RightsReviewer {
             tokio::time::sleep_until(next.at).await;
             self.next = None;
             self.collect_needs(context, book, released);
-            self.under_way = Some(self.ask(context.client.clone(), next.interval));
+            self.under_way = Some(self.ask(context, next.interval));
         }
         let Some(under_way) = &mut self.under_way else { return std::future::pending().await };
         let reviewed = under_way.await;
@@ -241,22 +240,30 @@ impl RightsReviewer {
     }
 
     /// Asks for each right once, however many policies need it.
-    fn ask(&self, client: kube::Client, interval: Duration) -> BoxFuture<'static, Reviewed> {
+    fn ask(&self, context: &KindContext, interval: Duration) -> BoxFuture<'static, Reviewed> {
         let mut places: BTreeMap<String, (AccessNeed, Vec<usize>)> = BTreeMap::new();
         for (at, (_, need)) in self.needed.iter().enumerate() {
             let known = places.entry(need.to_string()).or_insert_with(|| (need.clone(), Vec::new()));
             known.1.push(at);
         }
         let asked: Vec<_> = places.into_values().collect();
-        async move { review_all(&client, asked, interval).await }.boxed()
+        let (client, aggregate_to) = (context.client.clone(), context.aggregate_to.clone());
+        async move {
+            let denied = review_all(&client, asked, interval).await;
+            let lacks = denied.as_ref().is_some_and(|denied| !denied.is_empty());
+            let flags = if lacks { account_flags(&client, &aggregate_to).await } else { None };
+            Reviewed { denied, flags }
+        }
+        .boxed()
     }
 }
 
+/// Indices of the needs that the server denies; `None` where it could not say.
 async fn review_all(
     client: &kube::Client,
     asked: Vec<(AccessNeed, Vec<usize>)>,
     interval: Duration,
-) -> Reviewed {
+) -> Option<BTreeSet<usize>> {
     let reviews = asked.into_iter().map(|(need, places)| async move {
         if !interval.is_zero() {
             tokio::time::sleep(interval).await;
@@ -272,26 +279,17 @@ async fn review_all(
             Ok((false, places)) => denied.extend(places),
             Err(error) => {
                 debug!(error, "the API server did not review Rollcall's rights");
-                return Reviewed { denied: None, flags: None };
+                return None;
             }
         }
     }
-    let flags = if denied.is_empty() { None } else { account_flags(client).await };
-    Reviewed { denied: Some(denied), flags }
+    Some(denied)
 }
 
-/// Flags of `rollcall rbac` for the service account that this service runs as; `None` where the server does not say who
-/// that is, or it is no service account.
-async fn account_flags(client: &kube::Client) -> Option<String> {
-    let account = own_account(client).await.ok()?;
-    let mut flags = String::new();
-    if account.namespace != "rollcall-system" {
-        _ = write!(flags, " -n {}", account.namespace);
-    }
-    if account.name != "rollcall" {
-        _ = write!(flags, " --service-account {}", account.name);
-    }
-    Some(flags)
+/// Flags of `rollcall rbac` for the service account that this service runs as and the role that is bound to it; `None` where
+/// the server does not say who that is, or it is no service account.
+async fn account_flags(client: &kube::Client, aggregate_to: &str) -> Option<String> {
+    Some(role_flags(&own_account(client).await.ok()?, aggregate_to))
 }
 
 #[cfg(test)]

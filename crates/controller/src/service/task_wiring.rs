@@ -50,6 +50,7 @@ pub(super) fn wire_kind_context(
         resolved: shared.resolved.clone(),
         kind_events,
         namespaces: args.namespaces.clone(),
+        aggregate_to: args.aggregate_to.clone(),
         seed: shared.seed.derive(2),
         metrics: shared.metrics.clone(),
         records: RecordsContext {
@@ -98,6 +99,7 @@ pub(super) fn wire_policies(
 
 pub(super) fn wire_writer(shared: &SharedParts) -> ParentWriter {
     ParentWriter {
+        rereads: Arc::default(),
         client: shared.client.clone(),
         reflector: shared.reflector.clone(),
         resolved: shared.resolved.clone(),

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::failure::RequestFailure;
+
 /// A request that the server was sent.
 #[derive(Clone, Debug)]
 pub(crate) struct OutageRequest {
@@ -13,6 +15,10 @@ pub(crate) struct OutageRequest {
     pub(crate) asked: String,
     /// A write of a parent or of an Event that succeeds: a server that never fails gets these too.
     pub(crate) is_news: bool,
+    /// What a start asks about its rights and policies, and is answered.
+    pub(crate) is_start: bool,
+    /// It fails.
+    pub(crate) fails: bool,
 }
 
 /// What an outage cost.
@@ -69,9 +75,15 @@ impl Write for LogWriter {
 }
 
 impl OutageCost {
+    /// From when on the service knows that the server fails: what it sent before, it sent to a server that works.
+    pub(crate) fn onset(&self, failure: RequestFailure) -> Duration {
+        let first = self.requests.iter().find(|request| request.fails);
+        first.map_or(Duration::ZERO, |request| request.at + failure.known_after())
+    }
+
     /// The requests of the second that has most of them, among those that begin `after` this time or later.
     pub(crate) fn busiest_second(&self, after: Duration, with_news: bool) -> Vec<&OutageRequest> {
-        let late = self.requests.iter().filter(|request| request.at >= after);
+        let late = self.requests.iter().filter(|request| request.at >= after && !request.is_start);
         let late: Vec<_> = late.filter(|request| with_news || !request.is_news).collect();
         let second = Duration::from_secs(1);
         let seconds = late.iter().enumerate().map(|(first, request)| {

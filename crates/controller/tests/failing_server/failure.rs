@@ -6,6 +6,11 @@ use http::Method;
 
 use crate::request::ApiRequest;
 
+/// A server is never faster than this.
+pub(crate) const ANSWERED_AFTER: Duration = Duration::from_millis(2);
+/// A write that is not answered is given up after this time.
+const GIVEN_UP_AFTER: Duration = Duration::from_secs(15);
+
 /// How a request fails. Unless it says otherwise, what was asked is not done.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RequestFailure {
@@ -33,8 +38,22 @@ pub(crate) enum RequestFailure {
     OtherObject,
     /// The write is accepted, and what it says is dropped.
     Pruned,
+    /// The object would be invalid for this cause, with this field and this message.
+    Invalid(&'static str, &'static str, &'static str),
     /// The write is accepted, and this field of what it says is changed.
     Rewritten(&'static str),
+}
+
+impl RequestFailure {
+    /// Time after which a client knows of it.
+    pub(crate) fn known_after(self) -> Duration {
+        match self {
+            RequestFailure::Silence => GIVEN_UP_AFTER,
+            RequestFailure::Slow(delay) => delay.min(GIVEN_UP_AFTER),
+            // What is sent in the moment of the answer cannot know.
+            _ => ANSWERED_AFTER + Duration::from_millis(1),
+        }
+    }
 }
 
 /// Which requests fail.
@@ -42,6 +61,8 @@ pub(crate) enum RequestFailure {
 pub(crate) enum FailureScope {
     /// Writes of the parents' status.
     StatusWrites,
+    /// The same, from this number on: as many as may be are under way when the server begins to fail.
+    StatusWritesFrom(usize),
     /// Every second one of these.
     EverySecondStatusWrite,
     /// Writes of the status of the parents of one kind, of two.
@@ -63,6 +84,7 @@ impl FailureScope {
         let writes_parent = writes && request.path.starts_with("/apis/example.com/");
         match self {
             FailureScope::StatusWrites => writes_parent,
+            FailureScope::StatusWritesFrom(first) => writes_parent && number >= first,
             FailureScope::EverySecondStatusWrite => writes_parent && number.is_multiple_of(2),
             FailureScope::StatusWritesOfOneKind => writes_parent && request.path.contains("/databases/"),
             FailureScope::Writes => writes && !request.path.contains("accessreviews"),

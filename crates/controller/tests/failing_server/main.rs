@@ -25,8 +25,8 @@ use tracing_subscriber::EnvFilter;
 
 use cost::{LogVolume, LogWriter, OutageCost, count_by_target};
 use failure::RequestFailure::{
-    Gone, OtherObject, Page, Pruned, Refused, Reset, RetryAfter, Rewritten, Silence, Slow, Status, Truncated,
-    Untrusted,
+    Gone, Invalid, OtherObject, Page, Pruned, Refused, Reset, RetryAfter, Rewritten, Silence, Slow, Status,
+    Truncated, Untrusted,
 };
 use failure::{FailureScope, RequestFailure};
 use server::FailingServer;
@@ -40,8 +40,6 @@ struct OutageArguments {
 /// Most requests a second, and most bytes of log an hour, that any error of the server may cost.
 const MAX_REQUESTS: usize = 20;
 const MAX_LOG: usize = 1_000_000;
-/// What may be sent before the breakers have met the errors.
-const ONSET: Duration = Duration::from_mins(1);
 
 /// An answer that comes after the writer has given up, and before reads have.
 const LATE: RequestFailure = Slow(Duration::from_secs(29));
@@ -52,11 +50,13 @@ const DATE: &str = "Fri, 31 Dec 2100 23:59:59 GMT";
 const PAST: &str = "Thu, 30 Dec 2100 23:59:59 GMT";
 const NEVER: &str = "Fri, 31 Dec 9999 23:59:59 GMT";
 
-/// How many parents, and how long an outage. `ROLLCALL_FULL_OUTAGES=1` plays what is promised.
+/// How many parents, and how long an outage. `ROLLCALL_FULL_OUTAGES=1` plays what is promised: an hour, or
+/// `ROLLCALL_OUTAGE_MINUTES`.
 fn extent(scope: FailureScope) -> (usize, Duration) {
+    let minutes = std::env::var("ROLLCALL_OUTAGE_MINUTES").ok().and_then(|minutes| minutes.parse().ok());
     let full = std::env::var("ROLLCALL_FULL_OUTAGES").is_ok_and(|full| full == "1");
     match scope {
-        _ if full => (20_000, Duration::from_hours(1)),
+        _ if full => (20_000, Duration::from_mins(minutes.unwrap_or(60))),
         // So many that not all of them are told before the breakers have met the errors.
         FailureScope::EverySecondStatusWrite => (1_000, Duration::from_mins(10)),
         _ => (100, Duration::from_mins(5)),
@@ -116,7 +116,8 @@ fn check(scope: FailureScope, least_ready: usize, failures: &[RequestFailure]) {
     for failure in failures {
         let cost = outage(scope, *failure);
         let row = format!("{scope:?} {failure:?}");
-        let (second, whole) = (cost.busiest_second(ONSET, false), cost.busiest_second(ONSET, true));
+        let onset = cost.onset(*failure);
+        let (second, whole) = (cost.busiest_second(onset, false), cost.busiest_second(onset, true));
         let total = cost.requests.iter().filter(|request| !request.is_news).count();
         let (busiest, logged, whole_log) = (second.len(), cost.log.bytes(), cost.log.all_bytes());
         println!("\n| {row} | {total} | {busiest} | {} | {logged} | {whole_log} |", whole.len());
@@ -133,7 +134,7 @@ fn check(scope: FailureScope, least_ready: usize, failures: &[RequestFailure]) {
         assert!(logged <= allowed, "{row}: {logged} bytes of log\n{:?}", cost.log.lines());
         assert!(whole_log <= MAX_LOG, "{row}: {whole_log} bytes of log\n{:?}", cost.log.lines());
         assert!(total > 40, "{row}: something was tried: {total}");
-        assert!(cost.ready >= least_ready, "{row}: {} are told", cost.ready);
+        assert!(cost.ready >= least_ready, "{row}: {} are told\n{:?}", cost.ready, cost.log.lines());
     }
 }
 
@@ -148,6 +149,15 @@ fn so_is_one_that_throttles_writes_whatever_time_it_names() {
     check(FailureScope::StatusWrites, 0, &[Status(429), RetryAfter(429, "1"), RetryAfter(503, "5")]);
     let odd = [HUGE, NEGATIVE, DATE, NEVER].map(|value| RetryAfter(429, value));
     check(FailureScope::StatusWrites, 0, &odd);
+}
+
+#[test]
+fn so_is_one_that_begins_to_fail_in_the_midst_of_a_crowd() {
+    let (parents, _) = extent(FailureScope::StatusWrites);
+    let failures = [Status(500), RetryAfter(429, "1"), Status(409), Pruned, Silence, LATE, Reset, Page(200)];
+    // In the midst of the first words, and in that of the second ones.
+    check(FailureScope::StatusWritesFrom(parents / 2), 0, &failures);
+    check(FailureScope::StatusWritesFrom(parents * 3 / 2), parents / 3, &failures);
 }
 
 #[test]
@@ -175,6 +185,16 @@ fn so_is_one_that_denies_writes() {
 fn so_is_one_that_finds_every_write_in_conflict_or_invalid() {
     check(FailureScope::StatusWrites, 0, &[Status(409), Status(422)]);
     check(FailureScope::Writes, 0, &[Status(409)]);
+    let message = "status.conditions[0].message";
+    check(
+        FailureScope::StatusWrites,
+        0,
+        &[
+            Invalid("FieldValueRequired", "status.phase", "Required value"),
+            Invalid("FieldValueTooLong", message, "Too long: may not be more than 8 bytes"),
+            Invalid("FieldValueInvalid", "status", "failed rule: no words at all"),
+        ],
+    );
 }
 
 #[test]

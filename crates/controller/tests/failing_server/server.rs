@@ -18,12 +18,15 @@ use tokio::time::Instant;
 use tower_service::Service;
 
 use crate::cost::OutageRequest;
-use crate::failure::{FailureScope, RequestFailure};
+use crate::failure::{ANSWERED_AFTER, FailureScope, RequestFailure};
 use crate::objects::ServedObjects;
 use crate::request::ApiRequest;
 
 /// What the server says what time it is, in answers that name a time to come back.
 const RESPONSE_DATE: &str = "Fri, 31 Dec 2100 23:58:59 GMT";
+
+/// How long a start takes.
+const START: Duration = Duration::from_secs(30);
 
 pub(crate) type Answer = Response<UnsyncBoxBody<Bytes, io::Error>>;
 
@@ -124,6 +127,12 @@ impl FailingServerState {
                     "details": { "name": name, "group": "example.com", "kind": plural } });
                 whole(404, None, status.to_string())
             }
+            RequestFailure::Invalid(reason, field, message) => {
+                let cause = json!({ "reason": reason, "field": field, "message": message });
+                let status = json!({ "kind": "Status", "status": "Failure", "reason": "Invalid", "code": 422,
+                    "message": message, "details": { "causes": [cause] } });
+                whole(422, None, status.to_string())
+            }
             RequestFailure::Silence => std::future::pending().await,
             RequestFailure::Slow(delay) => {
                 let answer = self.answer(request);
@@ -185,9 +194,9 @@ impl Service<Request<Body>> for FailingServer {
             let fails = parts.scope.fails(&request, number, at);
             let is_event = request.method == Method::POST && request.path.contains("/events");
             let is_news = !fails && (is_parent_write || is_event);
-            parts.requests.lock().unwrap().push(OutageRequest { at, asked, is_news });
-            // A server is never faster than this.
-            tokio::time::sleep(Duration::from_millis(2)).await;
+            let is_start = !fails && at < START && !request.path.starts_with("/apis/example.com/");
+            parts.requests.lock().unwrap().push(OutageRequest { at, asked, is_news, is_start, fails });
+            tokio::time::sleep(ANSWERED_AFTER).await;
             if fails {
                 return parts.fail(&request).await;
             }

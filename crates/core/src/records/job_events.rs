@@ -23,8 +23,10 @@ const JOB_FAILURE_REASONS: [&str; 5] = [
 /// Event reasons by which the Job controller reports that a Job has started.
 const JOB_START_REASONS: [&str; 2] = ["SuccessfulCreate", "Suspended"];
 
-/// Maximum length of names and uids; longer ones are not valid and ignored.
+/// Maximum length of names; longer ones are not valid and ignored.
 const MAX_NAME_LENGTH: usize = 253;
+/// Maximum length of uids: what a record has room for. Whoever may write Events may put anything there.
+const MAX_UID_LENGTH: usize = 128;
 
 /// Evidence collected page by page.
 #[derive(Clone, Debug)]
@@ -81,7 +83,7 @@ impl JobEvents {
             [&event["firstTimestamp"], &event["eventTime"], &event["metadata"]["creationTimestamp"]];
         is_job.then_some(RunTrace {
             kind: self.kind,
-            uid: word("uid").filter(|uid| !uid.is_empty())?.into(),
+            uid: word("uid").filter(|uid| !uid.is_empty() && uid.len() <= MAX_UID_LENGTH)?.into(),
             namespace: word("namespace")?.into(),
             name: word("name").filter(|name| !name.is_empty())?.into(),
             first_seen: moments

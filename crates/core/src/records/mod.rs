@@ -5,13 +5,34 @@
 
 mod codec;
 mod job_events;
+/// What the row of an object says of it as a parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ParentRowState {
+    /// No policy chooses it.
+    Other,
+    /// It was read by a plan that is not in force any more: whether a policy chooses it is not known before it is read again.
+    Outdated,
+    /// It is a parent.
+    Parent,
+}
+
+fn row_state(reflector: &Reflector, row: &ObjectRow) -> ParentRowState {
+    let Some(parent) = &row.parent else { return ParentRowState::Other };
+    let interest = reflector.interest(row.kind);
+    let is_planned = |target: &AnswerTarget| {
+        let mut rules = interest.iter().flat_map(|interest| &interest.parent);
+        rules.any(|rule| rule.policy == target.policy)
+    };
+    if parent.targets.iter().all(is_planned) { ParentRowState::Parent } else { ParentRowState::Outdated }
+}
+
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
-use watcher::reflector::{OutcomeParent, Reflector};
+use watcher::reflector::{AnswerTarget, ObjectRow, OutcomeParent, Reflector};
 
 pub use codec::RecordedKinds;
 pub use job_events::JobEvents;
@@ -219,9 +240,13 @@ impl RecordStore {
     fn next_operation(&mut self, reflector: &Reflector, name: &str) -> NextOperation {
         let memories = reflector.outcomes().parent_outcomes(name);
         if !reflector.outcomes().remembers_for_parent(name) {
-            let row =
-                reflector.find_object(name).and_then(|id| reflector.read_row(id, |row| row.parent.is_some()));
-            if row == Some(true) || self.parents_present.contains(name) {
+            let row = reflector
+                .find_object(name)
+                .and_then(|id| reflector.read_row(id, |row| row_state(reflector, row)));
+            if row == Some(ParentRowState::Outdated) {
+                return NextOperation::Later;
+            }
+            if row == Some(ParentRowState::Parent) || self.parents_present.contains(name) {
                 return self.operation_for_deselected(reflector, name);
             }
             return self.operation_for_orphan(reflector, name, memories.map(|m| m.parent));

@@ -344,6 +344,29 @@ fn a_record_goes_some_time_after_no_policy_remembers_any_more() {
 }
 
 #[test]
+fn an_edit_of_a_policy_forgets_nothing_before_its_parents_are_read_again() {
+    let mut process = RecordProcess::new();
+    process.see(&job(5, "Complete"));
+    process.written();
+    // Every edit gives a policy another id; the list of its parents does not come.
+    let (mut edited_jobs, mut edited_databases) = (jobs(), databases());
+    (edited_jobs.child[0].policy, edited_databases.parent[0].policy) = (PolicyId(2), PolicyId(2));
+    process.reflector.set_interest(edited_jobs);
+    process.reflector.set_interest(edited_databases);
+    for _ in 0..10 * DESELECTED_ROUNDS {
+        process.rests();
+        process.keeper.count_round();
+    }
+    assert!(process.reflector.outcomes().parent_outcomes(PARENT).is_some());
+    let mut parent = database();
+    parent["metadata"]["resourceVersion"] = json!("2");
+    let parent = parse(&parent);
+    process.reflector.apply_object(KindId(2), parent.as_child(), parent.raw_text());
+    process.rests();
+    assert!(process.reflector.outcomes().parent_outcomes(PARENT).is_some());
+}
+
+#[test]
 fn the_record_of_a_parent_that_was_never_chosen_here_is_somebody_elses() {
     let mut process = RecordProcess::new();
     process.see(&job(5, "Complete"));

@@ -111,6 +111,20 @@ fn a_long_first_list_without_trouble_has_no_deadline() {
 }
 
 #[test]
+fn what_was_seen_is_blind_at_last_however_often_it_is_followed_anew() {
+    let events = (0..24).map(|turn| (10 * turn, KindEvent::Starting));
+    let events: Vec<_> = [(0, KindEvent::Synced)].into_iter().chain(events).collect();
+    let mut health = health_after(&events);
+    health.observe_event(K, &KindEvent::Alive, at(239));
+    assert_eq!(health.take_overdue(at(239)), None);
+    assert_eq!(health.take_overdue(at(240)), Some(blind(KindState::Stale, false)));
+    // Trouble is not forgiven for it.
+    let mut health = health_after(&events[..3]);
+    health.observe_event(K, &trouble(ApiFailureCause::Connection), at(30));
+    assert_eq!(health.take_overdue(at(150)), Some(blind(KindState::Stale, false)));
+}
+
+#[test]
 fn a_relist_that_breaks_off_again_and_again_is_blindness_however_alive_the_server_is() {
     let mut health =
         health_after(&[(0, KindEvent::Synced), (30, KindEvent::Alive), (31, trouble(ApiFailureCause::Gone))]);

@@ -78,6 +78,23 @@ fn what_is_denied_holds_up_nobody_for_long() {
 }
 
 #[test]
+fn what_is_denied_to_one_kind_does_not_slow_another_whose_writes_land() {
+    for outcome in [DeliveryOutcome::Denied, RETRY, DeliveryOutcome::Pruned] {
+        let mut breakers = WriteBreakers::default();
+        let mut sent = [0; 2];
+        for at in (0..20_000).step_by(10) {
+            for (kind, outcome) in [(0, outcome), (1, WRITTEN)] {
+                if breakers.may_write(KindId(kind), false, Time(at)) {
+                    write(&mut breakers, KindId(kind), outcome, Time(at));
+                    sent[kind as usize] += usize::from(at >= 10_000);
+                }
+            }
+        }
+        assert!(sent[0] <= 41 && sent[1] == 1_000, "{outcome:?}: {sent:?}");
+    }
+}
+
+#[test]
 fn a_probe_without_an_answer_is_followed_by_no_other() {
     let mut breakers = WriteBreakers::default();
     for _ in 0..5 {

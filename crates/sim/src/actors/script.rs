@@ -43,6 +43,8 @@ pub(crate) enum ScriptedStep {
     /// The first policy gets its first spec again, or is created.
     MendPolicy,
     DeletePolicy,
+    /// The first policy turns to shadow mode.
+    EnterShadow,
     /// Nothing happens.
     Rest,
 }
@@ -198,13 +200,30 @@ const POLICY_EDITS: &[(i64, ScriptedStep)] = &[
     (5_000, S::MendPolicy),
 ];
 
+const MODE_EDITS: &[(i64, ScriptedStep)] = &[
+    (0, S::Create(MIDDLE, None)),
+    (100, S::Create(PARENT, Some(MIDDLE))),
+    (100, S::Handle(MIDDLE)),
+    (100, S::Create(WEB, Some(PARENT))),
+    (100, S::Handle(PARENT)),
+    (900, S::Ready(WEB)),
+    (5_000, S::EnterShadow),
+    (3_000, S::Unready(WEB)),
+    (3_000, S::Ready(WEB)),
+    (4_000, S::MendPolicy),
+    (4_000, S::Fail(WEB)),
+    (3_000, S::Ready(WEB)),
+    (3_000, S::EnterShadow),
+];
+
 /// Returns the steps of a workload, each with the milliseconds since the one before.
 pub(crate) fn steps_of(workload: ReferenceWorkload) -> Vec<(i64, ScriptedStep)> {
     let mut steps = match workload {
         ReferenceWorkload::FinishedJob
         | ReferenceWorkload::SelectedChildren
         | ReferenceWorkload::MovedChild
-        | ReferenceWorkload::Cascade => Vec::new(),
+        | ReferenceWorkload::Cascade
+        | ReferenceWorkload::ModeEdits => Vec::new(),
         _ => FIRST_ROLLOUT.to_vec(),
     };
     let more = match workload {
@@ -220,6 +239,7 @@ pub(crate) fn steps_of(workload: ReferenceWorkload) -> Vec<(i64, ScriptedStep)> 
         ReferenceWorkload::HeldDeletion => HELD_DELETION,
         ReferenceWorkload::NewLeaders => NEW_LEADERS,
         ReferenceWorkload::PolicyEdits => POLICY_EDITS,
+        ReferenceWorkload::ModeEdits => MODE_EDITS,
     };
     steps.extend_from_slice(more);
     // Longer than anything that one disturbance begins.

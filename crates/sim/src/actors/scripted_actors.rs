@@ -8,7 +8,7 @@ use serde_json::json;
 use super::manifests;
 use super::operator::leave_plain_mark;
 use super::script::{ScriptedObject, ScriptedStep, steps_of};
-use crate::scenario::{CUSTOM_GROUP, ChildRuleDef, ReferenceWorkload, SIM_NAMESPACES, Scenario};
+use crate::scenario::{CUSTOM_GROUP, ChildRuleDef, PolicyDef, ReferenceWorkload, SIM_NAMESPACES, Scenario};
 use crate::timeline::{PolicyEvent, SimEvent};
 use crate::world::{SimObjectRef, SimWorld, conditions_of};
 
@@ -77,7 +77,8 @@ impl ScriptedActors {
             ScriptedStep::EditRule
             | ScriptedStep::BreakPolicy
             | ScriptedStep::MendPolicy
-            | ScriptedStep::DeletePolicy => self.change_policy(world, step),
+            | ScriptedStep::DeletePolicy
+            | ScriptedStep::EnterShadow => self.change_policy(world, step),
             ScriptedStep::Rest => {}
         }
     }
@@ -119,13 +120,17 @@ impl ScriptedActors {
         let now = world.now();
         let said = match step {
             ScriptedStep::DeletePolicy => world.policy_server.delete_policy(first.number, now),
-            ScriptedStep::BreakPolicy => world.policy_server.put_spec(first.number, None),
+            ScriptedStep::BreakPolicy => world.policy_server.put_spec(first.number, None, now),
             ScriptedStep::EditRule => {
                 let mut spec = first.clone();
                 spec.groups[0].rule = ChildRuleDef::Observed;
-                world.policy_server.put_spec(first.number, Some(spec))
+                world.policy_server.put_spec(first.number, Some(spec), now)
             }
-            _ => world.policy_server.put_spec(first.number, Some(first.clone())),
+            ScriptedStep::EnterShadow => {
+                let spec = PolicyDef { shadow: true, ..first.clone() };
+                world.policy_server.put_spec(first.number, Some(spec), now)
+            }
+            _ => world.policy_server.put_spec(first.number, Some(first.clone()), now),
         };
         world.timeline.log_event(said);
         world.timeline.schedule_policy_event(POLICY_LAG_MS, PolicyEvent::Deliver);

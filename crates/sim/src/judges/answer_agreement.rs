@@ -45,7 +45,7 @@ pub(crate) fn awaits_child_list(
         |t: &&Rc<ModelObject>| policy.groups.iter().any(|g| is_child(at.scenario, policy, g, parent, t));
     !below.is_empty()
         && models.iter().filter(counts).any(|child| {
-            let mut over = below.iter().filter(|p| p.parent == child.kind);
+            let mut over = below.iter().filter(|p| p.parent == child.kind && at.counts_under(p, child));
             over.any(|p| {
                 !at.core.engine.is_open(p.id)
                     || awaits_unblinded_list(at, p)
@@ -70,7 +70,7 @@ fn settles_unwritten(at: &JudgedMoment<'_>, policy: &PolicyDef, child: &ModelObj
     use ParentReason::{ChildrenPending, ChildrenSettling};
     let Some(id) = at.core.reflector.find_object(&child.uid) else { return false };
     let said = at.core.engine.answer_of(id, policy.id).map(|answer| answer.reason);
-    condition_of(policy, child).is_none()
+    (policy.shadow || condition_of(policy, child).is_none())
         && child.mark != ModelMark::NotYet
         && at.core.engine.reader().is_unsettled(id, policy.id)
         && matches!(said, Some(ChildrenPending | ChildrenSettling))

@@ -7,13 +7,14 @@ use readiness::rollup::ParentReason;
 use readiness::saturating_millis;
 
 use super::answer_agreement::{agrees_with, awaits_child_list, check_turned_true};
-use super::checked_generation::MAX_ANSWER_LAG_MS;
+use super::checked_generation::{CheckedGeneration, MAX_ANSWER_LAG_MS};
 use super::checked_parents::CheckedParents;
 use super::judged_moment::{JudgedMoment, JudgedSum};
+use super::naive_judge::NaiveSum;
 use super::own_entries::entry_of;
 use super::policy_checks;
 use crate::scenario::PolicyDef;
-use crate::world::ModelObject;
+use crate::world::{ModelMark, ModelObject};
 
 /// The judge of the engine's answers.
 #[derive(Default)]
@@ -113,13 +114,19 @@ fn check_answer(
         .map_or((at.now, at.now), |p| (p.unready_at_earliest, p.unready_at_latest));
     let due = |since: i64| policy.deadline.map(|limit| since + saturating_millis(limit));
     // Of a kind that is to be listed again, it is not known what the loop may still rest on.
-    let is_known = !at.plan_watch.awaits_list(policy) && is_known;
+    let is_by_rules_in_force = !at.plan_watch.awaits_list(policy) && !at.policy_watch.awaits_plan();
+    let is_known = is_by_rules_in_force && is_known;
     if is_known && said == Some(ParentReason::DeadlineExceeded) && due(unready).is_none_or(|due| at.now < due)
     {
         let name = at.describe_object(parent);
         at.fail_invariant("answers follow what was shown", format_args!("{name}: its deadline is not over"));
     }
-    let agrees = !is_known || agrees_with(at, policy, parent, said, &sum, down);
+    let counted = answer.filter(|a| a.counted_as.is_some()).map(|a| a.counted_reason());
+    let unlimited = PolicyDef { deadline: None, ..policy.clone() };
+    let agrees_above = counted
+        .is_none_or(|reason| policy.shadow && agrees_with(at, &unlimited, parent, Some(reason), &sum, down));
+    let is_kept = may_be_kept(policy, parent, said, &sum);
+    let agrees = !is_known || is_kept || agrees_above && agrees_with(at, policy, parent, said, &sum, down);
     let now = at.now;
     checked.apply_settle(at, policy, parent);
     let is_taken_over = checked.is_taken_over(policy, parent);
@@ -129,23 +136,59 @@ fn check_answer(
     } else if sum.reason.is_none() && phase.well_since.is_none() {
         phase.well_since = Some(now);
     }
-    phase.differs_since = if agrees { None } else { Some(phase.differs_since.unwrap_or(now)) };
+    let asks_otherwise = std::mem::replace(&mut phase.to_say, sum.reason) != sum.reason;
+    let since = phase.differs_since.filter(|_| !asks_otherwise).unwrap_or(now);
+    phase.differs_since = (!agrees).then_some(since);
+    phase.kept_since = (is_kept && is_known).then(|| phase.kept_since.unwrap_or(now));
     let well = said == Some(ParentReason::AllChildrenReady);
     phase.unready_at_latest = if phase.was_ready && !well { now } else { phase.unready_at_latest };
     phase.unready_at_earliest = if well { now } else { phase.unready_at_earliest };
     phase.last_ready_at = if well { Some(at.now) } else { phase.last_ready_at };
     let turned = !std::mem::replace(&mut phase.was_ready, well) && well;
     let phase = *phase;
-    if phase.differs_since.is_some_and(|since| since + MAX_ANSWER_LAG_MS < now) {
-        let name = at.describe_object(parent);
-        let what = format!("{:?}: {name} is {said:?}, to be {:?}", policy.id, sum.reason);
-        at.fail_invariant("answers follow what was shown", what);
-    }
-    if turned && !is_ready_as_judged && !at.plan_watch.awaits_list(policy) {
+    check_lags(at, policy, parent, said, &sum, &phase);
+    if turned && !is_ready_as_judged && is_by_rules_in_force {
         let name = at.describe_object(parent);
         at.fail_invariant("no false ready", format_args!("{name}: a child awaits its rule"));
     }
     if turned && is_known && !is_taken_over {
         check_turned_true(at, policy, parent, &phase);
     }
+}
+
+/// Checks that no answer differs for longer than it may lag, and that none is kept for longer than its policy has it.
+fn check_lags(
+    at: &JudgedMoment<'_>,
+    policy: &PolicyDef,
+    parent: &ModelObject,
+    said: Option<ParentReason>,
+    sum: &NaiveSum,
+    phase: &CheckedGeneration,
+) {
+    let fail = |invariant: &'static str| {
+        let name = at.describe_object(parent);
+        let what = format!("{:?}: {name} is {said:?}, to be {:?}", policy.id, sum.reason);
+        at.fail_invariant(invariant, what);
+    };
+    if phase.differs_since.is_some_and(|since| since + MAX_ANSWER_LAG_MS < at.now) {
+        fail("answers follow what was shown");
+    }
+    if phase.kept_since.is_some_and(|since| since + kept_for_ms(at, policy) < at.now) {
+        fail("True is kept for no longer than its grace");
+    }
+}
+
+/// Returns `true` if the policy may keep this answer True for a while: its children are not ready, and have not failed.
+fn may_be_kept(policy: &PolicyDef, parent: &ModelObject, said: Option<ParentReason>, sum: &NaiveSum) -> bool {
+    said == Some(ParentReason::AllChildrenReady)
+        && policy.keeps(sum.reason)
+        && parent.deleted.is_none()
+        && parent.mark != ModelMark::NotYet
+}
+
+/// Longest time for which an answer may be seen to be kept, in milliseconds. In the calm phase not every turn is checked: it may have
+/// been whole in between.
+fn kept_for_ms(at: &JudgedMoment<'_>, policy: &PolicyDef) -> i64 {
+    let spans = if at.faults_stopped { 2 } else { 1 };
+    spans * saturating_millis(policy.grace) + MAX_ANSWER_LAG_MS
 }

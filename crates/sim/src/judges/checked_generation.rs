@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use readiness::rollup::ParentReason;
+
 /// Largest lag of an answer behind the observed state, in milliseconds: the debounce's cap plus the loop's own delay.
 pub(crate) const MAX_ANSWER_LAG_MS: i64 = 1_000 + 400;
 
@@ -31,8 +33,12 @@ pub(crate) struct CheckedGeneration {
     pub(crate) unready_at_latest: i64,
     /// Time since which all children have been ready; `None` if they are not.
     pub(crate) well_since: Option<i64>,
+    /// Time since which the answer has been True though children are not ready: the policy keeps it for a while.
+    pub(crate) kept_since: Option<i64>,
     /// Time since which the answer has differed from the naive judge's; `None` if it agrees.
     pub(crate) differs_since: Option<i64>,
+    /// What it was to say when it was last checked: where that changes, it has time again.
+    pub(crate) to_say: Option<ParentReason>,
     /// A plan put the policy in force, and its first answer was not checked yet: until then nothing is known of when
     /// the engine saw it.
     pub(crate) awaits_first_check: bool,

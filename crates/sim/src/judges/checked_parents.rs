@@ -144,7 +144,9 @@ impl CheckedParents {
                 unready_at_earliest: former.map_or(unready, |former| unready.min(former.1)),
                 unready_at_latest: unready,
                 well_since: None,
+                kept_since: None,
                 differs_since: None,
+                to_say: None,
                 awaits_first_check: false,
             };
             self.phases.insert(key.clone(), phase);

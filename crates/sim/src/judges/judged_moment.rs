@@ -66,15 +66,23 @@ impl<'a> JudgedMoment<'a> {
         format!("{} {}/{}", self.scenario.kind_name(model.kind), model.namespace, model.name)
     }
 
+    /// Returns `true` if the answer of a policy about this parent counts above it. What is read by a plan that lacks a policy
+    /// does not count under it any more.
+    pub(super) fn counts_under(&self, policy: &PolicyDef, model: &ModelObject) -> bool {
+        let id = self.core.reflector.find_object(&model.uid);
+        let answer = id.and_then(|id| self.core.engine.answer_of(id, policy.id));
+        answer.is_some() || !self.policy_watch.is_leaving(policy.id)
+    }
+
     /// Returns the engine's weight of a child that is itself a parent: each such answer is checked at its own parent.
     pub(super) fn engine_weight(&self, model: &ModelObject) -> Option<NaiveWeight> {
         let policies = self.policies.iter().filter(|p| p.parent == model.kind);
         let id = self.core.reflector.find_object(&model.uid);
         let weigh = |policy: &PolicyDef| {
             id.and_then(|id| self.core.engine.answer_of(id, policy.id))
-                .map_or((Level::Unknown, false), |a| (a.reason.child_level(), a.stalled))
+                .map_or((Level::Unknown, false), |a| (a.weight().level(), a.weight().is_terminal()))
         };
-        policies.map(weigh).min()
+        policies.filter(|policy| self.counts_under(policy, model)).map(weigh).min()
     }
 
     /// Returns what the naive judge says of a parent, if these objects exist.

@@ -102,7 +102,10 @@ impl NaiveWords<'_> {
                 let detail = self.detail(policy, group, parent, child)?;
                 let detail = if detail.is_empty() { detail } else { format!(" ({detail})") };
                 let said = format!("{kind} {name} {}{detail}", level.as_str().to_lowercase());
-                heaps.entry((level, kind)).or_default().insert(name, said);
+                // An object whose end was missed, beside its successor: they are counted, and cannot be told apart by name.
+                if heaps.entry((level, kind)).or_default().insert(name, said).is_some() {
+                    return None;
+                }
             }
         }
         let mut causes: Vec<NaiveCause> = Vec::new();
@@ -164,7 +167,8 @@ impl NaiveWords<'_> {
     ) -> Option<String> {
         let id = self.at.core.reflector.find_object(&child.uid)?;
         let of_kind = self.at.policies.iter().filter(|p| p.parent == child.kind);
-        let answers = of_kind.filter_map(|p| Some((p, self.at.core.engine.answer_of(id, p.id)?.reason)));
+        let answers =
+            of_kind.filter_map(|p| Some((p, self.at.core.engine.answer_of(id, p.id)?.counted_reason())));
         let worst = answers.min_by_key(|(p, reason)| (reason.child_level(), p.name(), p.id));
         match worst.filter(|_| child.deleted.is_none()) {
             Some((below, reason)) => self.quote(below, child, reason),

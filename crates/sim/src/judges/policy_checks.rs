@@ -19,7 +19,13 @@ fn has_entry(policy: &PolicyDef, parent: &ModelObject) -> bool {
     types.into_iter().flatten().any(|of| parent.ours.contains_key(of))
 }
 
-/// Checks that no entry leaves a parent whose policy exists.
+/// Returns `true` if the policy is in shadow mode, or was so lately: its entries leave then.
+fn is_unwritten(at: &JudgedMoment<'_>, number: usize) -> bool {
+    at.policies.iter().any(|policy| policy.number == number && policy.shadow)
+        || at.world.policy_server.has_been_in_shadow(number, at.now - RELEASE_LAG_MS)
+}
+
+/// Checks that no entry leaves a parent whose policy exists and writes.
 pub(crate) fn check_release(at: &JudgedMoment<'_>, name: &str, old: &ModelObject, new: &ModelObject) {
     let server = &at.world.policy_server;
     let kept = server.stored.values().filter(|policy| policy.stub.parent == new.kind).find(|policy| {
@@ -27,6 +33,7 @@ pub(crate) fn check_release(at: &JudgedMoment<'_>, name: &str, old: &ModelObject
         has_entry(&policy.stub, old)
             && !has_entry(&policy.stub, new)
             && absent.is_none_or(|since| since + RELEASE_LAG_MS < at.now)
+            && !is_unwritten(at, policy.number)
     });
     if let Some(number) = kept.map(|policy| policy.number) {
         let what = format!("{name}: policy-{number} exists");

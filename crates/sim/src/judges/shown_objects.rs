@@ -16,8 +16,9 @@ pub(crate) struct ShownObjects {
     changed: BTreeSet<String>,
     /// What shows of an object that it is gone.
     gone: BTreeMap<String, GoneEvidence>,
-    /// Number of answers so far in which an object was not found.
-    absences: u64,
+    now: ShownMoment,
+    /// The lists of each kind.
+    lists: BTreeMap<usize, ShownLists>,
 }
 
 /// What shows that an object is gone. Nothing up to this version of it is news.
@@ -29,9 +30,22 @@ struct GoneEvidence {
     absence: Option<u64>,
 }
 
-/// Number of answers in which an object was not found when a read was sent.
+/// When a read was sent.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ShownMoment(u64);
+pub(crate) struct ShownMoment {
+    /// Number of answers so far in which an object was not found.
+    absences: u64,
+    /// Number of lists so far that were finished.
+    lists_finished: u64,
+}
+
+/// How far the lists of a kind are.
+#[derive(Clone, Copy, Debug, Default)]
+struct ShownLists {
+    is_under_way: bool,
+    /// Position of the last one among the finished lists of all kinds.
+    finish_order: u64,
+}
 
 /// The loop's earlier and current state of an object.
 pub(crate) type ShownChange = (Option<Rc<ModelObject>>, Option<Rc<ModelObject>>);
@@ -39,16 +53,37 @@ pub(crate) type ShownChange = (Option<Rc<ModelObject>>, Option<Rc<ModelObject>>)
 impl ShownObjects {
     /// Returns the moment at which a read is sent.
     pub(crate) fn moment(&self) -> ShownMoment {
-        ShownMoment(self.absences)
+        self.now
+    }
+
+    /// A list of this kind begins.
+    pub(crate) fn begin_list(&mut self, kind: usize) {
+        self.lists.entry(kind).or_default().is_under_way = true;
+    }
+
+    /// Applies an object in the answer to a live read that was sent at this moment. Of one that is not held a list tells, or has
+    /// told since.
+    pub(crate) fn apply_live(&mut self, model: ModelObject, sent: ShownMoment) {
+        let tells = |lists: &ShownLists| lists.is_under_way || sent.lists_finished < lists.finish_order;
+        let awaits_list = self.lists.get(&model.kind).is_none_or(tells);
+        self.refute_absence(&model.uid, sent);
+        if self.held.contains_key(&model.uid) || !awaits_list {
+            self.apply_object(model);
+        }
     }
 
     /// Applies an object in the answer to a read that was sent at this moment.
     pub(crate) fn apply_read(&mut self, model: ModelObject, sent: ShownMoment) {
-        let refuted = |gone: &GoneEvidence| gone.absence.is_some_and(|number| number <= sent.0);
-        if self.gone.get(&model.uid).is_some_and(refuted) {
-            self.gone.remove(&model.uid);
-        }
+        self.refute_absence(&model.uid, sent);
         self.apply_object(model);
+    }
+
+    /// A read that was sent at this moment has an object.
+    fn refute_absence(&mut self, uid: &str, sent: ShownMoment) {
+        let refuted = |gone: &GoneEvidence| gone.absence.is_some_and(|number| number <= sent.absences);
+        if self.gone.get(uid).is_some_and(refuted) {
+            self.gone.remove(uid);
+        }
     }
 
     /// Applies a shown object; ignored if it is older than the held one.
@@ -73,8 +108,8 @@ impl ShownObjects {
     /// answer knows nothing of.
     pub(crate) fn miss_object(&mut self, uid: &str, version: u64) {
         if self.held.get(uid).is_some_and(|held| held.version <= version) {
-            self.absences += 1;
-            self.bury_object(uid, GoneEvidence { version, absence: Some(self.absences) });
+            self.now.absences += 1;
+            self.bury_object(uid, GoneEvidence { version, absence: Some(self.now.absences) });
             self.remove_object(uid);
         }
     }
@@ -97,6 +132,8 @@ impl ShownObjects {
     /// Applies the end of a list as of `revision`: objects missing from it are gone, and a late event from before does not
     /// bring them back. Objects shown with a newer version than the list's are kept.
     pub(crate) fn finish_list(&mut self, kind: usize, revision: u64, uids: &BTreeSet<String>) {
+        self.now.lists_finished += 1;
+        self.lists.insert(kind, ShownLists { is_under_way: false, finish_order: self.now.lists_finished });
         let gone: Vec<(String, u64)> = self
             .held
             .values()

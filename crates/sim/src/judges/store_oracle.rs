@@ -31,10 +31,11 @@ struct StoreOracle<'a> {
 }
 
 impl StoreOracle<'_> {
-    fn expected_answer(&self, policy: &PolicyDef, parent: &ModelObject) -> ExpectedAnswer {
+    /// Returns the answer once all limits in time have passed that are recorded.
+    fn expected_answer(&self, policy: &PolicyDef, parent: &ModelObject, is_limited: bool) -> ExpectedAnswer {
         let sum = self.judge.sum_children(policy, parent, &|model| self.expected_weight(model));
         // Where another manager has the condition, nothing records since when, and no limit applies.
-        let recorded = condition_of(policy, parent).is_some();
+        let recorded = is_limited && condition_of(policy, parent).is_some();
         let (reason, stalled) = match (parent.deleted, parent.mark) {
             (Some(_), _) => (ParentReason::Terminating, false),
             // All limits have passed by now.
@@ -57,7 +58,8 @@ impl StoreOracle<'_> {
     fn expected_weight(&self, model: &ModelObject) -> Option<NaiveWeight> {
         let policies = self.policies.iter().filter(|p| p.parent == model.kind);
         let weigh = |policy: &PolicyDef| {
-            let expected = self.expected_answer(policy, model);
+            // Nothing records since when an answer in shadow mode has stood: limits of it say nothing above.
+            let expected = self.expected_answer(policy, model, !policy.shadow);
             (expected.reason.child_level(), expected.stalled)
         };
         policies.map(weigh).min()
@@ -66,7 +68,7 @@ impl StoreOracle<'_> {
 
 /// Checks the quiet end state: the conditions of every parent match the oracle, and the reflector holds exactly the
 /// objects of the store. Returns the number of parents.
-pub(crate) fn check_end(at: &JudgedMoment<'_>, commits: &CommitJudge) -> u64 {
+pub(crate) fn check_end(at: &JudgedMoment<'_>, commits: &CommitJudge, has_restarted: bool) -> u64 {
     let models = at.world.read_all_objects();
     let judge = NaiveJudge { scenario: at.scenario, models: &models, now: at.now, unjudged: BTreeMap::new() };
     let oracle = StoreOracle { judge, policies: at.policies };
@@ -82,8 +84,11 @@ pub(crate) fn check_end(at: &JudgedMoment<'_>, commits: &CommitJudge) -> u64 {
                 let what = format!("{name} gave up its condition, overwritten {overwritten} times");
                 at.fail_invariant("eventually exact", what);
             }
-            if let Some(condition) = condition_of(policy, parent) {
-                expected.insert(condition, oracle.expected_answer(policy, parent));
+            if !policy_checks::rests_on_refused(at, parent.kind) {
+                check_answers_in_memory(at, &oracle, policy, parent, has_restarted);
+            }
+            if let Some(condition) = condition_of(policy, parent).filter(|_| !policy.shadow) {
+                expected.insert(condition, oracle.expected_answer(policy, parent, true));
             }
         }
         policy_checks::check_entries_without_policy(at, parent);
@@ -100,6 +105,31 @@ pub(crate) fn check_end(at: &JudgedMoment<'_>, commits: &CommitJudge) -> u64 {
     check_quotes(at, &models);
     check_rows(at, &models);
     parents
+}
+
+/// Checks that the engine comes to the same answer, whether it is written or not. Nothing records since when an answer in shadow
+/// mode has stood: its limits begin again with each process, and nobody above counts them.
+fn check_answers_in_memory(
+    at: &JudgedMoment<'_>,
+    oracle: &StoreOracle<'_>,
+    policy: &PolicyDef,
+    parent: &ModelObject,
+    has_restarted: bool,
+) {
+    let id = at.core.reflector.find_object(&parent.uid);
+    let answer = id.and_then(|id| at.core.engine.answer_of(id, policy.id));
+    let check = |said: Option<ParentReason>, is_limited: bool| {
+        let expected = oracle.expected_answer(policy, parent, is_limited).reason;
+        if said != Some(expected) {
+            let name = at.describe_object(parent);
+            let what = format!("{name} is {said:?} under {}, to be {expected:?}", policy.name());
+            at.fail_invariant("eventually exact", what);
+        }
+    };
+    check(answer.map(|answer| answer.counted_reason()), !policy.shadow);
+    if !policy.shadow || !has_restarted {
+        check(answer.map(|answer| answer.reason), true);
+    }
 }
 
 fn check_parent(

@@ -78,7 +78,8 @@ impl WordsJudge {
     pub(crate) fn check_messages(&mut self, at: &JudgedMoment<'_>) {
         let models = at.shown.all_observed();
         let mut wrong = BTreeMap::new();
-        for policy in at.policies.iter().filter(|policy| at.core.engine.is_open(policy.id)) {
+        for policy in at.policies.iter().filter(|policy| !policy.shadow && at.core.engine.is_open(policy.id))
+        {
             for parent in models.iter().filter(|parent| parent.kind == policy.parent) {
                 let Some((says, expected)) = misstated(at, policy, parent, &models, &mut self.judged) else {
                     continue;
@@ -131,7 +132,7 @@ fn misstated(
         && said.observed == parent.generation
         && !awaits_list_below(at, parent.kind)
         && !awaits_child_list(at, policy, parent, models)
-        && at.find_unjudged(policy, models).is_empty();
+        && !awaits_rule_below(at, parent.kind, models);
     let expected = naive_message(at, policy, parent, models).filter(|_| is_judged)?;
     *judged += 1;
     // What is known of finalizers is added behind it.
@@ -152,6 +153,12 @@ fn is_current(at: &JudgedMoment<'_>, parent: &ModelObject) -> bool {
     let place = SimObjectRef { kind: *kind, namespace: namespace.clone(), name: name.clone() };
     let stored = at.world.find_object(&place);
     stored.is_some_and(|stored| at.world.read_object(*kind, &stored).version == parent.version)
+}
+
+/// Returns `true` if an object awaits its rule under a policy of this kind or of one below: what is quoted of it may be of before.
+fn awaits_rule_below(at: &JudgedMoment<'_>, kind: usize, models: &[Rc<ModelObject>]) -> bool {
+    let below = at.policies.iter().filter(|policy| policy.parent <= kind);
+    below.into_iter().any(|policy| !at.find_unjudged(policy, models).is_empty())
 }
 
 /// Returns `true` if a kind that policies of this kind or of one below rest on is to be listed: what is quoted of its objects

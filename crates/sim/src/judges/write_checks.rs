@@ -6,16 +6,18 @@ use aggregator::KindState;
 use readiness::rollup::ParentReason;
 use readiness::{Level, saturating_millis};
 use rollcall_core::ParentWrite;
-use watcher::status::ConditionEntry;
+use watcher::status::{ConditionEntry, written_types};
 
 use super::checked_generation::{BLIND_LIMIT, MAX_ANSWER_LAG_MS};
 use super::checked_parents::CheckedParents;
 use super::judged_moment::JudgedMoment;
+use super::own_entries::entry_of;
 use crate::scenario::{PolicyDef, kind_id};
 use crate::world::{ModelMark, ModelObject};
 
 /// Checks a write that leaves the loop.
 pub(crate) fn check_decision(at: &JudgedMoment<'_>, checked: &mut CheckedParents, write: &ParentWrite) {
+    check_shadows(at, write);
     for policy in at.policies.iter().filter(|p| write.policies.contains(&p.id)) {
         let types = [Some(policy.condition), policy.fallback];
         let mut entries = write.wanted.entries.iter();
@@ -25,6 +27,25 @@ pub(crate) fn check_decision(at: &JudgedMoment<'_>, checked: &mut CheckedParents
                 checked.apply_settle(at, policy, &parent);
             }
             check_entry(at, checked, policy, write, entry);
+        }
+    }
+}
+
+/// Checks that nothing is written for a policy in shadow mode: what stands under its condition stays as it is, or goes.
+fn check_shadows(at: &JudgedMoment<'_>, write: &ParentWrite) {
+    let parent = at.shown.held.get(&write.uid);
+    let of_parent = |policy: &&PolicyDef| policy.shadow && policy.parent == write.kind.index();
+    for policy in at.policies.iter().filter(of_parent) {
+        let types: Vec<_> = written_types(policy.condition, policy.fallback).collect();
+        for entry in write.wanted.entries.iter().filter(|entry| types.contains(&&*entry.r#type)) {
+            let stands = parent.and_then(|parent| parent.ours.get(&entry.r#type)).is_some_and(|said| {
+                (&*said.status, said.reason.as_str(), &*said.message)
+                    == (&*entry.status, &*entry.reason, &*entry.message)
+            });
+            if !stands || write.policies.contains(&policy.id) {
+                let what = format!("{}: {}/{} {entry:?}", policy.name(), write.namespace, write.name);
+                at.fail_invariant("a shadow writes nothing", what);
+            }
         }
     }
 }
@@ -105,10 +126,26 @@ fn is_truly_ready(
                 && Some(parent.generation) == generation
                 && parent.mark != ModelMark::NotYet
                 && (handled || parent.mark == ModelMark::Handled)
-                && is_well_by_some_spec(at, policy, parent, models)
+                && (is_well_by_some_spec(at, policy, parent, models)
+                    || is_kept(at, checked, policy, parent, models))
         })
     };
     true_of(&at.shown.all_observed()) || true_of(&at.shown.all_held())
+}
+
+/// Returns `true` if the parent says True of this generation, or did before somebody took that away, and the policy may keep it for
+/// a while.
+fn is_kept(
+    at: &JudgedMoment<'_>,
+    checked: &CheckedParents,
+    policy: &PolicyDef,
+    parent: &ModelObject,
+    models: &[Rc<ModelObject>],
+) -> bool {
+    let said = entry_of(policy, parent).filter(|said| said.observed == parent.generation);
+    let was_kept = || checked.find(policy, parent).is_some_and(|phase| phase.kept_since.is_some());
+    said.map_or_else(was_kept, |said| said.status == "True")
+        && policy.keeps(at.naive_sum(policy, parent, models).reason)
 }
 
 /// Returns `true` if all children are ready by the spec in force, or by one that is on its way to the loop.

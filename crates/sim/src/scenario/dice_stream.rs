@@ -53,6 +53,16 @@ pub(crate) enum DiceStream {
     ScriptAuthors = 21,
     /// The way of these to the service.
     ScriptWire = 22,
+    /// Policies in shadow mode.
+    ShadowPolicies = 23,
+    /// Authors who turn shadow mode on and off.
+    ModeEdits = 24,
+    /// The way of plans to the loop.
+    PlanWire = 25,
+    /// How long lists wait before they are answered.
+    ListAnswers = 26,
+    /// Policies that keep True for a while.
+    Grace = 27,
 }
 
 impl DiceStream {
@@ -70,22 +80,40 @@ pub(crate) struct SeedStreams {
 }
 
 impl SeedStreams {
+    /// Returns the stream of a concern that histories of some remembered seeds do not have at all.
+    pub(crate) fn widened_by(self, own: DiceStream) -> Option<Dice> {
+        self.layout.draws(own).then(|| own.dice(self.seed))
+    }
+
     /// Returns the stream of a concern that had no stream of its own in shared histories, but the rest of `shared`.
     pub(crate) fn split_from(self, shared: &Dice, own: DiceStream) -> Dice {
         match self.layout {
-            StreamLayout::Split => own.dice(self.seed),
+            StreamLayout::Split { .. } => own.dice(self.seed),
             StreamLayout::Shared => shared.clone(),
         }
     }
 }
 
 /// How concerns share the streams of a seed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamLayout {
-    /// Each concern has its own.
-    #[default]
-    Split,
+    /// Each concern has its own, and nothing is drawn of the streams after this one: as in the histories of seeds that are
+    /// remembered from before there were more.
+    Split {
+        /// Number of the last stream.
+        last: u64,
+    },
     /// As in the histories of seeds that are remembered from before: all faults and delays share one, and actors that of the
     /// scenario.
     Shared,
+}
+
+impl StreamLayout {
+    /// Each concern has its own.
+    pub const ALL: StreamLayout = StreamLayout::Split { last: DiceStream::Grace as u64 };
+
+    /// Returns `true` if histories with this layout draw from the stream of a concern that shared histories do not have.
+    fn draws(self, own: DiceStream) -> bool {
+        matches!(self, StreamLayout::Split { last } if own as u64 <= last)
+    }
 }

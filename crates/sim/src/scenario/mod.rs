@@ -37,6 +37,10 @@ pub use sabotage::{Sabotage, SabotagedPart};
 
 /// Label that selects children without an owner.
 pub(crate) const PARENT_LABEL: &str = "part-of";
+/// Chance of a policy to begin in shadow mode, in per cent.
+const SHADOW_PERCENT: usize = 12;
+/// Chance of a policy to keep True for a while, in per cent.
+const GRACE_PERCENT: usize = 30;
 /// Namespaces of all simulated objects.
 pub(crate) const SIM_NAMESPACES: [&str; 2] = ["red", "blue"];
 
@@ -50,7 +54,7 @@ pub(crate) struct Scenario {
 
 impl Scenario {
     /// Draws the scenario of a seed; its main stream is `dice`.
-    pub(crate) fn new(seed: u64, dice: &mut Dice) -> Scenario {
+    pub(crate) fn new(streams: SeedStreams, dice: &mut Dice) -> Scenario {
         let mut kinds = base_kinds();
         let depth = 1 + dice.below(3);
         if depth > 1 {
@@ -85,9 +89,13 @@ impl Scenario {
             }
             scenario.add_policy(dice, parent, "Ready", groups);
         }
-        let mut namespace_dice = DiceStream::Namespaces.dice(seed);
+        let mut namespace_dice = DiceStream::Namespaces.dice(streams.seed);
+        let mut grace_dice = streams.widened_by(DiceStream::Grace);
+        let mut shadow_dice = streams.widened_by(DiceStream::ShadowPolicies);
         for policy in &mut scenario.first_policies {
             policy.child_namespaces = draw_child_namespaces(&mut namespace_dice);
+            policy.grace = grace_dice.as_mut().map_or(Duration::ZERO, draw_grace);
+            policy.shadow = shadow_dice.as_mut().is_some_and(|dice| dice.chance(SHADOW_PERCENT));
         }
         scenario
     }
@@ -105,6 +113,7 @@ impl Scenario {
             debounce: DebounceConfig { quiet: Duration::from_millis(100), cap: Duration::from_secs(1) },
             settle: Duration::from_millis(dice.between(500, 5_000).unsigned_abs()),
             hold: if dice.chance(25) { seconds(dice.between(1, 4)) } else { Duration::ZERO },
+            grace: Duration::ZERO,
             limits: StuckLimits {
                 pending: seconds(dice.between(20, 70)),
                 terminating: seconds(dice.between(15, 60)),
@@ -113,6 +122,7 @@ impl Scenario {
             },
             deadline: None,
             acceptance: Acceptance::Accepted,
+            shadow: false,
         };
         let pending = policy.limits.pending;
         policy.deadline = pending.as_secs().is_multiple_of(3).then(|| pending + seconds(10));
@@ -172,6 +182,12 @@ impl Scenario {
     pub(crate) fn kind_name(&self, kind: usize) -> &str {
         &self.kinds[kind].api.kind
     }
+}
+
+/// Draws for how long a policy keeps True: mostly not at all.
+fn draw_grace(dice: &mut Dice) -> Duration {
+    let keeps = dice.chance(GRACE_PERCENT);
+    if keeps { Duration::from_millis(dice.between(1_000, 15_000).unsigned_abs()) } else { Duration::ZERO }
 }
 
 /// Draws namespaces whose children count for a cluster-scoped parent: mostly all of them.

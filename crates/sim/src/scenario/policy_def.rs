@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use aggregator::{Acceptance, ChildGroup, EnginePolicy, GroupRole, KindId, PolicyId};
 use readiness::StuckLimits;
+use readiness::rollup::ParentReason;
 use rollcall_core::{GroupSummary, PolicySummary};
 use timer::DebounceConfig;
 use watcher::plan::{AllowedNamespaces, KopfMarkRule, LabelRule, ParentRule, ParentTemplate};
@@ -27,10 +28,14 @@ pub(crate) struct PolicyDef {
     pub(crate) debounce: DebounceConfig,
     pub(crate) settle: Duration,
     pub(crate) hold: Duration,
+    /// Span for which True is kept when children are not ready, and have not failed.
+    pub(crate) grace: Duration,
     pub(crate) limits: StuckLimits,
     /// Deadline of the policy, longer than `limits.pending`.
     pub(crate) deadline: Option<Duration>,
     pub(crate) acceptance: Acceptance,
+    /// It is in shadow mode: nothing is written for it.
+    pub(crate) shadow: bool,
 }
 
 /// Returns the name of an expected child: the parent's name with a suffix.
@@ -74,6 +79,12 @@ impl PolicyDef {
         format!("policy-{}", self.number)
     }
 
+    /// Returns `true` if the policy keeps True for a while though children are not ready for this reason.
+    pub(crate) fn keeps(&self, reason: Option<ParentReason>) -> bool {
+        let fails = matches!(reason, Some(ParentReason::ChildrenFailed | ParentReason::ChildrenStuck));
+        !self.grace.is_zero() && reason.is_some() && !fails
+    }
+
     /// Returns the kinds that the policy's answers depend on.
     pub(crate) fn involved_kinds(&self) -> Vec<usize> {
         let mut kinds: Vec<usize> =
@@ -107,10 +118,10 @@ impl PolicyDef {
             settle: if sabotage == Some(Sabotage::NoSettle) { Duration::ZERO } else { self.settle },
             hold: self.hold,
             availability: aggregator::Availability::Strict,
-            grace: Duration::ZERO,
+            grace: self.grace,
             pending: self.limits.pending,
             deadline: self.deadline,
-            shadow: false,
+            shadow: self.shadow && sabotage != Some(Sabotage::ShadowWrites),
             expects_names: self.groups.iter().any(|g| g.named.is_some()),
             requires_proof: false,
             acceptance: self.acceptance,

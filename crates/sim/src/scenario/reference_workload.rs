@@ -47,11 +47,13 @@ pub enum ReferenceWorkload {
     NewLeaders,
     /// A policy is edited, refused, mended, deleted and created again, beside another one.
     PolicyEdits,
+    /// A policy turns to shadow mode and back, below a policy that writes.
+    ModeEdits,
 }
 
 impl ReferenceWorkload {
     /// All workloads.
-    pub const ALL: [ReferenceWorkload; 12] = [
+    pub const ALL: [ReferenceWorkload; 13] = [
         ReferenceWorkload::Rollout,
         ReferenceWorkload::KopfRollout,
         ReferenceWorkload::SilentRollout,
@@ -64,11 +66,12 @@ impl ReferenceWorkload {
         ReferenceWorkload::HeldDeletion,
         ReferenceWorkload::NewLeaders,
         ReferenceWorkload::PolicyEdits,
+        ReferenceWorkload::ModeEdits,
     ];
 
     /// Returns `true` if policies change in it.
     pub(crate) fn changes_policies(self) -> bool {
-        self == ReferenceWorkload::PolicyEdits
+        matches!(self, ReferenceWorkload::PolicyEdits | ReferenceWorkload::ModeEdits)
     }
 
     /// Returns its kinds and policies.
@@ -77,6 +80,9 @@ impl ReferenceWorkload {
         if self == ReferenceWorkload::Cascade {
             kinds.push(KindDef::new(CUSTOM_GROUP, "Platform", "platforms", true));
             kinds.push(KindDef::new(CUSTOM_GROUP, "Fleet", "fleets", true));
+        }
+        if self == ReferenceWorkload::ModeEdits {
+            kinds.push(KindDef::new(CUSTOM_GROUP, "Platform", "platforms", true));
         }
         for kind in &mut kinds[DATABASE..] {
             kind.style = match self {
@@ -95,7 +101,10 @@ impl ReferenceWorkload {
             ));
             first_policies.push(policy_of(3, FLEET, vec![at_least_one(PLATFORM)]));
         }
-        if self.changes_policies() {
+        if self == ReferenceWorkload::ModeEdits {
+            first_policies.push(policy_of(2, PLATFORM, vec![at_least_one(DATABASE)]));
+        }
+        if self == ReferenceWorkload::PolicyEdits {
             let beside = policy_of(2, DATABASE, vec![at_least_one(STATEFUL_SET)]);
             first_policies.push(PolicyDef { condition: "StorageReady", ..beside });
         }
@@ -128,6 +137,7 @@ fn policy_of(number: usize, parent: usize, groups: Vec<GroupDef>) -> PolicyDef {
         debounce: DebounceConfig { quiet: Duration::from_millis(100), cap: Duration::from_secs(1) },
         settle: Duration::from_secs(1),
         hold: Duration::ZERO,
+        grace: Duration::ZERO,
         limits: StuckLimits {
             pending: Duration::from_secs(30),
             terminating: Duration::from_secs(20),
@@ -135,5 +145,6 @@ fn policy_of(number: usize, parent: usize, groups: Vec<GroupDef>) -> PolicyDef {
         },
         deadline: None,
         acceptance: Acceptance::Accepted,
+        shadow: false,
     }
 }

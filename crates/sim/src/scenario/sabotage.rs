@@ -21,6 +21,8 @@ pub enum Sabotage {
     ForeignTouched,
     /// Drops writes by which nothing but the words of a parent above others changes.
     QuotesKept,
+    /// Installs policies in shadow mode as if they wrote.
+    ShadowWrites,
     /// Drops all deletions from watches, and skips audits.
     DeletesLost,
     /// Never looks for Events about an outage.
@@ -41,7 +43,7 @@ pub enum Sabotage {
 
 impl Sabotage {
     /// All kinds of faults.
-    pub const ALL: [Sabotage; 17] = [
+    pub const ALL: [Sabotage; 18] = [
         Sabotage::NoSettle,
         Sabotage::NoEvidence,
         Sabotage::StaleLooksNew,
@@ -51,6 +53,7 @@ impl Sabotage {
         Sabotage::NoGuards,
         Sabotage::ForeignTouched,
         Sabotage::QuotesKept,
+        Sabotage::ShadowWrites,
         Sabotage::DeletesLost,
         Sabotage::OutagesForgotten,
         Sabotage::HearsayBelieved,
@@ -73,6 +76,7 @@ impl Sabotage {
             Sabotage::NoGuards => "identity is the uid",
             Sabotage::ForeignTouched => "only our own entries",
             Sabotage::QuotesKept => "words are as fresh as verdicts",
+            Sabotage::ShadowWrites => "a shadow writes nothing",
             Sabotage::DeletesLost => "eventually exact",
             Sabotage::OutagesForgotten | Sabotage::HearsayBelieved => "a finished job stays finished",
             Sabotage::ReleasedOnRefusal | Sabotage::HalfListPlanned => {

@@ -45,6 +45,8 @@ pub(crate) enum PolicyEvent {
     Follow(usize),
     /// A step of what policies are resolved by.
     Resolve(ResolvedBy, ListStep),
+    /// A plan reaches the loop.
+    PlanArrives,
     /// The loop is known to judge by its last plan: kinds that are not followed any more are forgotten.
     Forget,
 }

@@ -19,6 +19,8 @@ pub(crate) enum SimEvent {
     Heal(String),
     /// A list or watch of a kind begins.
     Open(usize),
+    /// The server answers a list of a kind.
+    AnswerList(usize),
     /// The next page of a list arrives.
     Page(usize),
     /// A watch delivers the available lines.
@@ -63,6 +65,7 @@ impl SimEvent {
     pub(crate) fn is_of_wire(&self, kind: usize) -> bool {
         match self {
             SimEvent::Open(of)
+            | SimEvent::AnswerList(of)
             | SimEvent::Page(of)
             | SimEvent::Deliver(of)
             | SimEvent::Policy(PolicyEvent::Follow(of)) => *of == kind,

@@ -4,7 +4,7 @@ use readiness::saturating_millis;
 use sandbox::store::WatchCursor;
 use watcher::ApiFailureCause;
 
-use super::list_in_progress::ListInProgress;
+use super::list_in_progress::{AskedList, ListInProgress};
 use crate::judges::{BLIND_LIMIT, MAX_ANSWER_LAG_MS};
 
 /// Number of refusals in a row after which the resume revision is dropped and the kind is listed again.
@@ -16,6 +16,8 @@ pub(crate) enum WireState {
     /// Neither a list nor a watch is open.
     #[default]
     Down,
+    /// A list that the server has not answered.
+    Asked(AskedList),
     /// A list whose objects are being delivered.
     Listing(ListInProgress),
     /// An open watch.

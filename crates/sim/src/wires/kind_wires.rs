@@ -9,11 +9,11 @@ use serde_json::Value;
 use watcher::ApiFailureCause;
 
 use super::kind_wire::{KindWire, WireState};
-use super::list_in_progress::ListInProgress;
+use super::list_in_progress::{AskedList, ListInProgress};
 use super::sim_stage::SimStage;
 use super::wire_bodies::{WireListBody, WireWatchLine};
 use crate::perturbation::{Disturbance, HELD_MS, PointKind};
-use crate::scenario::{Sabotage, kind_id};
+use crate::scenario::{Dice, DiceStream, Sabotage, SeedStreams, kind_id};
 use crate::timeline::SimEvent;
 use crate::world::{FaultConcern, FaultDice, ModelObject, SimWorld};
 
@@ -22,6 +22,8 @@ pub(crate) struct KindWires {
     wires: Vec<KindWire>,
     /// Revision of the store by which watches were woken last.
     woken_revision: u64,
+    /// How long lists wait before they are answered; `None` where they are at once.
+    answer_dice: Option<Dice>,
     sabotage: Option<Sabotage>,
 }
 
@@ -35,8 +37,13 @@ fn reopen_later(world: &mut SimWorld, kind: usize, within: Range<i64>) {
 }
 
 impl KindWires {
-    pub(crate) fn new(kinds: usize, sabotage: Option<Sabotage>) -> KindWires {
-        KindWires { wires: (0..kinds).map(|_| KindWire::default()).collect(), woken_revision: 0, sabotage }
+    pub(crate) fn new(streams: SeedStreams, kinds: usize, sabotage: Option<Sabotage>) -> KindWires {
+        KindWires {
+            wires: (0..kinds).map(|_| KindWire::default()).collect(),
+            woken_revision: 0,
+            answer_dice: streams.widened_by(DiceStream::ListAnswers),
+            sabotage,
+        }
     }
 
     /// Returns the wire of each kind.
@@ -118,7 +125,24 @@ impl KindWires {
         }
     }
 
+    /// Begins a list: the server may answer it much later, as after failures.
     fn start_list(&mut self, stage: &mut SimStage, kind: usize) {
+        self.wires[kind].state = WireState::Asked(AskedList::begin(stage, kind));
+        self.push_kind_event(stage, kind, KindEvent::Listing);
+        let is_off = stage.world.faults.is_off();
+        let waits = |dice: &mut Dice| if !is_off && dice.chance(30) { dice.between(100, 6_000) } else { 0 };
+        match self.answer_dice.as_mut().map_or(0, waits) {
+            0 => self.answer_list(stage, kind),
+            wait => stage.world.timeline.schedule_event(wait, SimEvent::AnswerList(kind)),
+        }
+    }
+
+    /// The server answers a list.
+    pub(crate) fn answer_list(&mut self, stage: &mut SimStage, kind: usize) {
+        let WireState::Asked(asked) = std::mem::take(&mut self.wires[kind].state) else { return };
+        if self.blocked_cause(&stage.world, kind).is_some() {
+            return self.open_kind(stage, kind);
+        }
         let path = stage.world.list_path(kind, "");
         let response = stage.world.read_path(&path);
         let Ok(list) = serde_json::from_slice::<WireListBody>(&response.body) else {
@@ -131,8 +155,7 @@ impl KindWires {
             .world
             .timeline
             .log_kind_event(kind, format_args!("list of {} at {}", list.items.len(), list.revision()));
-        self.wires[kind].state = WireState::Listing(ListInProgress::begin(stage, kind, list));
-        self.push_kind_event(stage, kind, KindEvent::Listing);
+        self.wires[kind].state = WireState::Listing(ListInProgress::deliver(asked, list));
         self.push_kind_event(stage, kind, KindEvent::Alive);
         if self.sabotage == Some(Sabotage::SyncedEarly) {
             self.wires[kind].synced = false;

@@ -11,6 +11,23 @@ use super::wire_bodies::WireListBody;
 use crate::judges::ShownMoment;
 use crate::scenario::kind_id;
 
+/// A list that the service has begun, and the server has not answered.
+pub(crate) struct AskedList {
+    pass: ListPass,
+    sent: ShownMoment,
+}
+
+impl AskedList {
+    /// Begins a list.
+    pub(super) fn begin(stage: &mut SimStage, kind: usize) -> AskedList {
+        stage.feed.shown.begin_list(kind);
+        AskedList {
+            pass: stage.feed.reflector.begin_list(kind_id(kind), None),
+            sent: stage.feed.shown.moment(),
+        }
+    }
+}
+
 /// A list that the server has answered and that is not complete.
 pub(crate) struct ListInProgress {
     /// Objects that are still to be delivered.
@@ -26,13 +43,14 @@ pub(crate) struct ListInProgress {
 
 impl ListInProgress {
     /// Begins to deliver the server's answer.
-    pub(super) fn begin(stage: &SimStage, kind: usize, list: WireListBody) -> ListInProgress {
+    pub(super) fn deliver(asked: AskedList, list: WireListBody) -> ListInProgress {
+        let AskedList { pass, sent } = asked;
         ListInProgress {
             revision: list.revision(),
             items: list.items,
             uids: BTreeSet::new(),
-            pass: stage.feed.reflector.begin_list(kind_id(kind), None),
-            sent: stage.feed.shown.moment(),
+            pass,
+            sent,
             ending: None,
         }
     }

@@ -168,7 +168,7 @@ fn apply_read_to_shown(feed: &mut ObjectFeed, answered: &AnsweredRead) {
     let kind = answered.order.read.kind().index();
     for object in &answered.objects {
         let model = feed.model_object(kind, object);
-        feed.shown.apply_read(model, answered.sent);
+        feed.shown.apply_live(model, answered.sent);
     }
     let live = answered.objects.first().map(|object| feed.model_object(kind, object).uid);
     for (uid, version) in answered.order.known.iter().filter(|(uid, _)| live.as_ref() != Some(*uid)) {
@@ -194,6 +194,6 @@ pub(crate) fn receive_read(stage: &mut SimStage, answered: &AnsweredRead) {
 /// Counts as drift, after the grace time, the facts that are still known from live reads alone: the watch has lost
 /// them.
 pub(crate) fn count_drift(stage: &mut SimStage, awaited: &[AwaitedVersion]) {
-    let lost = awaited.iter().filter(|a| stage.feed.reflector.is_still_awaited(a)).count();
+    let lost = awaited.iter().filter(|a| stage.feed.reflector.give_up_awaiting(a)).count();
     stage.world.timeline.counts.drift += lost as u64;
 }

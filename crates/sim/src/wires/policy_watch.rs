@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use aggregator::PolicyId;
 use readiness::saturating_millis;
 use rollcall_core::KindEvent;
 
@@ -10,7 +11,7 @@ use super::kind_wires::KindWires;
 use super::resolving_watches::ResolvingWatches;
 use super::sim_stage::SimStage;
 use crate::perturbation::{Disturbance, HELD_MS, PointKind};
-use crate::scenario::{Dice, DiceStream, HistoryKind, PolicyDef, Sabotage};
+use crate::scenario::{Dice, DiceStream, HistoryKind, PolicyDef, Sabotage, SeedStreams};
 use crate::service::{PolicyFollower, PolicyPlan, REFUSED_FOR_LONG};
 use crate::timeline::{ListStep, PolicyEvent, ResolvedBy, SimTimeline};
 use crate::world::{SimWorld, StoredPolicy};
@@ -30,6 +31,8 @@ enum PolicyWire {
 pub(crate) struct PolicyWatch {
     dice: Dice,
     forget_dice: Dice,
+    /// How long a plan takes to the loop; at once where there is none.
+    plan_dice: Option<Dice>,
     sabotage: Option<Sabotage>,
     /// Policies change in this history.
     pub(crate) is_changing: bool,
@@ -41,8 +44,8 @@ pub(crate) struct PolicyWatch {
     resume_from: Option<usize>,
     /// Seconds lie between the pages of a list.
     lists_slowly: bool,
-    /// Plans on their way to the loop.
-    plans: VecDeque<PolicyPlan>,
+    /// Plans on their way to the loop, each with the time at which it arrives.
+    plans: VecDeque<(i64, PolicyPlan)>,
     /// Kinds of the plan by which the loop judges.
     kinds_in_force: BTreeSet<usize>,
     /// Kinds that are not followed any more, and not forgotten yet.
@@ -50,11 +53,13 @@ pub(crate) struct PolicyWatch {
 }
 
 impl PolicyWatch {
-    pub(crate) fn new(seed: u64, sabotage: Option<Sabotage>, kind: HistoryKind) -> PolicyWatch {
+    pub(crate) fn new(streams: SeedStreams, sabotage: Option<Sabotage>, kind: HistoryKind) -> PolicyWatch {
+        let seed = streams.seed;
         let resolves = kind == HistoryKind::ChangingResolution;
         PolicyWatch {
             dice: DiceStream::PolicyWire.dice(seed),
             forget_dice: DiceStream::Forgetting.dice(seed),
+            plan_dice: streams.widened_by(DiceStream::PlanWire),
             sabotage,
             is_changing: kind.changes_policies(),
             resolving: resolves.then(|| ResolvingWatches::new(seed, sabotage)),
@@ -108,7 +113,7 @@ impl PolicyWatch {
 
     /// Takes the next plan on its way to the loop, which judges by it from now on.
     pub(crate) fn take_plan(&mut self, world: &mut SimWorld) -> Option<PolicyPlan> {
-        let plan = self.plans.pop_front()?;
+        let (_, plan) = self.plans.pop_front_if(|(at, _)| *at <= world.now())?;
         self.kinds_in_force = plan.interests.keys().copied().collect();
         let after = self.forget_dice.between(0, 50);
         world.timeline.schedule_policy_event(after, PolicyEvent::Forget);
@@ -118,8 +123,18 @@ impl PolicyWatch {
     /// Returns the specs by which answers may be right now: those of the loop's plan, and those of plans on their way to
     /// it.
     pub(crate) fn coming_specs(&self, number: usize) -> Vec<&PolicyDef> {
-        let plans = self.plans.iter().chain(std::iter::once(&self.follower.plan));
+        let plans = self.plans.iter().map(|(_, plan)| plan).chain(std::iter::once(&self.follower.plan));
         plans.flat_map(|plan| plan.policies.iter().filter(|p| p.number == number)).collect()
+    }
+
+    /// Returns `true` if a plan is on its way to the loop: kinds are read by it already.
+    pub(crate) fn awaits_plan(&self) -> bool {
+        !self.plans.is_empty()
+    }
+
+    /// Returns `true` if a plan on its way to the loop lacks this policy.
+    pub(crate) fn is_leaving(&self, policy: PolicyId) -> bool {
+        self.plans.iter().any(|(_, plan)| plan.policies.iter().all(|of| of.id != policy))
     }
 
     pub(crate) fn run_event(&mut self, stage: &mut SimStage, wires: &mut KindWires, event: PolicyEvent) {
@@ -132,6 +147,7 @@ impl PolicyWatch {
             PolicyEvent::WriteStatus(accepted) => self.keep_accepted(stage, *accepted),
             PolicyEvent::Redecide => self.replan(stage, wires),
             PolicyEvent::Follow(kind) => self.follow_planned_kind(stage, wires, kind),
+            PolicyEvent::PlanArrives => stage.service.wake_loop(&mut stage.world),
             PolicyEvent::Forget => self.forget_left(stage),
             PolicyEvent::Resolve(of, step) => self.run_resolving(stage, wires, (of, step)),
         }
@@ -328,8 +344,20 @@ impl PolicyWatch {
             let after = self.dice.between(1, 60);
             stage.world.timeline.schedule_policy_event(after, PolicyEvent::Follow(kind));
         }
-        self.plans.push_back(plan);
-        stage.service.wake_loop(&mut stage.world);
+        self.send_plan(stage, plan);
+    }
+
+    /// Sends a plan to the loop, which takes it over at once, or a moment after the tasks of kinds have begun to bring objects.
+    fn send_plan(&mut self, stage: &mut SimStage, plan: PolicyPlan) {
+        let late = self.plan_dice.as_mut().and_then(|dice| dice.chance(25).then(|| dice.between(20, 400)));
+        let now = stage.world.now();
+        let last = self.plans.back().map_or(now, |(at, _)| *at);
+        let at = last.max(now + late.unwrap_or(0));
+        self.plans.push_back((at, plan));
+        if at == now {
+            return stage.service.wake_loop(&mut stage.world);
+        }
+        stage.world.timeline.schedule_policy_event(at - now, PolicyEvent::PlanArrives);
     }
 
     fn follow_planned_kind(&mut self, stage: &mut SimStage, wires: &mut KindWires, kind: usize) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use aggregator::DeliveryOutcome;
-use rollcall_core::{KnownObject, ParentWrite, WriteReply, write_reply};
+use rollcall_core::{KnownObject, ParentWrite, WriteReply, refusal, write_reply};
 use sandbox::store::{StoreRequest, StoreResponse};
 use serde_json::json;
 use watcher::ParentObject;
@@ -13,6 +13,7 @@ use super::kind_wires::KindWires;
 use super::sim_stage::SimStage;
 use super::write_in_flight::{CommittedWrite, LandedWrite, RereadStart, ServerAnswer, WriteInFlight};
 use crate::actors::write_condition;
+use crate::judges::ShownMoment;
 use crate::perturbation::Disturbance;
 use crate::scenario::Sabotage;
 use crate::timeline::SimEvent;
@@ -138,6 +139,10 @@ pub(crate) fn disturb_write(
     Some(flight)
 }
 
+/// Answer to a write that leaves a parent invalid, whatever is said on it.
+const INVALID_ELSEWHERE: &[u8] =
+    br#"{"details":{"causes":[{"reason":"FieldValueRequired","field":"status.phase","message":"Required value"}]}}"#;
+
 /// Delivers a write to the server, or loses it; returns the server's answer, and the write if it was committed.
 pub(crate) fn deliver_write(
     world: &mut SimWorld,
@@ -155,7 +160,8 @@ pub(crate) fn deliver_write(
     match fault {
         0..3 => refused(500, Duration::ZERO),
         3..5 => refused(429, Duration::from_secs(1)),
-        5..7 => refused(409, Duration::ZERO),
+        5 => refused(409, Duration::ZERO),
+        6 => (Some((422, Duration::ZERO, INVALID_ELSEWHERE.to_vec())), None),
         7..9 => (None, None),
         9 => refused(403, Duration::ZERO),
         10..14 => (None, commit_write(world, write).1),
@@ -200,7 +206,7 @@ pub(crate) fn receive_answer(stage: &mut SimStage, wires: &KindWires, mut landed
         WriteReply::Accepted => {
             let outcome = match serde_json::from_slice::<ParentObject>(&body) {
                 Ok(parent) => {
-                    feed.shown.apply_object(feed.model_object(kind, &parent.text));
+                    feed.shown.apply_live(feed.model_object(kind, &parent.text), ShownMoment::default());
                     let fed = feed.decode_parent(&parent.text).unwrap_or(parent);
                     write_reply::apply_accepted(&feed.reflector, &landed.write, &fed)
                 }
@@ -211,6 +217,10 @@ pub(crate) fn receive_answer(stage: &mut SimStage, wires: &KindWires, mut landed
         WriteReply::Gone | WriteReply::Conflict => reread_parent(stage, wires, landed, outcome),
         WriteReply::Failed if write_reply::is_unknown(status) => {
             reread_parent(stage, wires, landed, outcome);
+        }
+        WriteReply::Invalid => {
+            let outcome = refusal::outcome_of(&feed.reflector, &landed.write, &body);
+            service.push_outcome(world, &landed.write, outcome);
         }
         WriteReply::NotPermitted | WriteReply::Failed => {
             service.push_outcome(world, &landed.write, outcome);
@@ -249,7 +259,7 @@ pub(crate) fn receive_reread(stage: &mut SimStage, landed: &LandedWrite) {
             feed.shown.miss_object(&write.uid, landed.reread.shown_version);
         }
         if let Some(live) = &live {
-            feed.shown.apply_read(feed.model_object(kind, &live.text), landed.reread.sent);
+            feed.shown.apply_live(feed.model_object(kind, &live.text), landed.reread.sent);
         }
         let fed = live.map(|live| feed.decode_parent(&live.text).unwrap_or(live));
         let RereadStart { start, known, .. } = landed.reread;

@@ -50,7 +50,7 @@ impl FaultDice {
     pub(crate) fn of(&mut self, concern: FaultConcern) -> ConcernDice<'_> {
         let at = match self.layout {
             StreamLayout::Shared => 0,
-            StreamLayout::Split => concern as usize,
+            StreamLayout::Split { .. } => concern as usize,
         };
         ConcernDice { is_off: self.is_off(), dice: &mut self.streams[at] }
     }

@@ -5,10 +5,13 @@ use std::time::Duration;
 
 use aggregator::Quorum;
 
-use crate::scenario::{ChildRuleDef, Dice, DiceStream, PolicyDef, draw_child_namespaces};
+use crate::scenario::{ChildRuleDef, Dice, DiceStream, PolicyDef, SeedStreams, draw_child_namespaces};
 
 /// Number of kinds whose objects are no parents: only their groups get rules of their own.
 const LEAF_KINDS: usize = 4;
+
+/// Chance of an edit to turn shadow mode on or off, in per cent.
+const MODE_EDIT_PERCENT: usize = 15;
 
 /// One ReadinessPolicy.
 #[derive(Clone, Debug)]
@@ -36,30 +39,36 @@ pub(crate) enum PolicyChange {
 pub(crate) struct PolicyServer {
     pub(crate) dice: Dice,
     namespace_dice: Dice,
+    /// When modes change; `None` where they do not.
+    mode_dice: Option<Dice>,
     pub(crate) stored: BTreeMap<usize, StoredPolicy>,
     pub(crate) changes: Vec<PolicyChange>,
     /// Valid specs that each UID has had.
     pub(crate) specs_by_uid: BTreeMap<u64, Vec<PolicyDef>>,
     /// Last time at which a policy of this number did not exist.
     pub(crate) absent_at: BTreeMap<usize, i64>,
+    /// Last time at which a policy of this number left shadow mode.
+    left_shadow_at: BTreeMap<usize, i64>,
     first: Vec<PolicyDef>,
     uids: u64,
 }
 
 impl PolicyServer {
-    pub(crate) fn new(seed: u64, first: &[PolicyDef]) -> PolicyServer {
+    pub(crate) fn new(streams: SeedStreams, first: &[PolicyDef]) -> PolicyServer {
         let mut server = PolicyServer {
-            dice: DiceStream::Authors.dice(seed),
-            namespace_dice: DiceStream::NamespaceEdits.dice(seed),
+            dice: DiceStream::Authors.dice(streams.seed),
+            namespace_dice: DiceStream::NamespaceEdits.dice(streams.seed),
+            mode_dice: streams.widened_by(DiceStream::ModeEdits),
             stored: BTreeMap::new(),
             changes: Vec::new(),
             specs_by_uid: BTreeMap::new(),
             absent_at: BTreeMap::new(),
+            left_shadow_at: BTreeMap::new(),
             first: first.to_vec(),
             uids: 0,
         };
         for policy in first {
-            server.create_policy(policy.number, Some(policy.clone()));
+            server.create_policy(policy.number, Some(policy.clone()), 0);
         }
         server
     }
@@ -68,14 +77,17 @@ impl PolicyServer {
         self.first[number - 1].clone()
     }
 
-    fn create_policy(&mut self, number: usize, spec: Option<PolicyDef>) {
+    fn create_policy(&mut self, number: usize, spec: Option<PolicyDef>, now: i64) {
         self.uids += 1;
         let stub = PolicyDef { groups: Vec::new(), ..self.first_spec(number) };
         let policy = StoredPolicy { number, uid: self.uids, generation: 1, spec, stub, kept: None };
-        self.store_policy(policy);
+        self.store_policy(policy, now);
     }
 
-    fn store_policy(&mut self, policy: StoredPolicy) {
+    fn store_policy(&mut self, policy: StoredPolicy, now: i64) {
+        if self.is_in_shadow(policy.number) {
+            self.left_shadow_at.insert(policy.number, now);
+        }
         self.specs_by_uid.entry(policy.uid).or_default().extend(policy.spec.clone());
         self.changes.push(PolicyChange::Applied(policy.clone()));
         self.stored.insert(policy.number, policy);
@@ -90,12 +102,24 @@ impl PolicyServer {
         }
     }
 
+    /// Returns `true` if the policy of this number, as it is or was accepted last, is in shadow mode.
+    fn is_in_shadow(&self, number: usize) -> bool {
+        let kept = |policy: &StoredPolicy| policy.kept.as_ref().is_some_and(|(_, spec)| spec.shadow);
+        let is_shadow = |policy: &StoredPolicy| policy.spec.as_ref().map_or(kept(policy), |spec| spec.shadow);
+        self.stored.get(&number).is_some_and(is_shadow)
+    }
+
+    /// Returns `true` if the policy of this number is in shadow mode, or has been since.
+    pub(crate) fn has_been_in_shadow(&self, number: usize, since: i64) -> bool {
+        self.is_in_shadow(number) || self.left_shadow_at.get(&number).is_some_and(|at| *at >= since)
+    }
+
     /// Writes a policy, or creates it; without a spec it does not compile. Returns a description.
-    pub(crate) fn put_spec(&mut self, number: usize, spec: Option<PolicyDef>) -> String {
+    pub(crate) fn put_spec(&mut self, number: usize, spec: Option<PolicyDef>, now: i64) -> String {
         if let Some(policy) = self.stored.get(&number).cloned() {
-            return self.edit_policy(policy, spec);
+            return self.edit_policy(policy, spec, now);
         }
-        self.create_policy(number, spec);
+        self.create_policy(number, spec, now);
         format!("policy-{number} created")
     }
 
@@ -114,34 +138,35 @@ impl PolicyServer {
         let Some(policy) = self.stored.get(&number).cloned() else {
             let first = self.first_spec(number);
             let is_valid = self.dice.chance(75);
-            self.create_policy(number, is_valid.then_some(first));
+            self.create_policy(number, is_valid.then_some(first), now);
             return format!("policy-{number} created, valid: {is_valid}");
         };
         match self.dice.below(100) {
             0..14 if self.is_deletable(number) => self.delete_policy(number, now),
-            14..28 => self.edit_policy(policy, None),
+            14..28 => self.edit_policy(policy, None, now),
             28..36 => {
                 let first = self.first_spec(number);
-                self.edit_policy(policy, Some(first))
+                self.edit_policy(policy, Some(first), now)
             }
             _ => {
                 let mut spec = policy.spec.clone().unwrap_or_else(|| self.first_spec(number));
                 self.draw_edit(&mut spec);
-                self.edit_policy(policy, Some(spec))
+                self.edit_policy(policy, Some(spec), now)
             }
         }
     }
 
-    fn edit_policy(&mut self, policy: StoredPolicy, spec: Option<PolicyDef>) -> String {
+    fn edit_policy(&mut self, policy: StoredPolicy, spec: Option<PolicyDef>, now: i64) -> String {
         let number = policy.number;
         if policy.spec == spec {
             return format!("policy-{number} stays as it is");
         }
         let said = spec.as_ref().map(|spec| {
             let rules: Vec<_> = spec.groups.iter().map(|group| (group.kind, group.rule)).collect();
-            format!("rules {rules:?}, settle {:?}, namespaces {:?}", spec.settle, spec.child_namespaces)
+            let mode = if spec.shadow { ", in shadow mode" } else { "" };
+            format!("rules {rules:?}, settle {:?}, namespaces {:?}{mode}", spec.settle, spec.child_namespaces)
         });
-        self.store_policy(StoredPolicy { generation: policy.generation + 1, spec, ..policy });
+        self.store_policy(StoredPolicy { generation: policy.generation + 1, spec, ..policy }, now);
         format!("policy-{number} edited: {}", said.unwrap_or_else(|| "it does not compile".to_owned()))
     }
 
@@ -154,6 +179,9 @@ impl PolicyServer {
     }
 
     fn draw_edit(&mut self, spec: &mut PolicyDef) {
+        if self.mode_dice.as_mut().is_some_and(|dice| dice.chance(MODE_EDIT_PERCENT)) {
+            spec.shadow = !spec.shadow;
+        }
         if self.namespace_dice.chance(15) {
             spec.child_namespaces = draw_child_namespaces(&mut self.namespace_dice);
         }

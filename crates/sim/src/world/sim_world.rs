@@ -31,7 +31,7 @@ pub(crate) struct SimWorld {
 impl SimWorld {
     /// Creates the world of a seed, without objects.
     pub(crate) fn new(streams: SeedStreams, scenario: Rc<Scenario>) -> SimWorld {
-        SimWorld::with_faults(streams.seed, FaultDice::new(streams, false), scenario)
+        SimWorld::with_faults(streams, FaultDice::new(streams, false), scenario)
     }
 
     /// Creates a world in which nothing fails but by perturbations.
@@ -40,17 +40,17 @@ impl SimWorld {
         scenario: Rc<Scenario>,
         perturbations: &[Perturbation],
     ) -> SimWorld {
-        let world = SimWorld::with_faults(streams.seed, FaultDice::new(streams, true), scenario);
+        let world = SimWorld::with_faults(streams, FaultDice::new(streams, true), scenario);
         SimWorld { perturber: Perturber::new(perturbations), ..world }
     }
 
-    fn with_faults(seed: u64, faults: FaultDice, scenario: Rc<Scenario>) -> SimWorld {
+    fn with_faults(streams: SeedStreams, faults: FaultDice, scenario: Rc<Scenario>) -> SimWorld {
         SimWorld {
             timeline: SimTimeline::new(scenario.kind_names()),
             faults,
             perturber: Perturber::default(),
-            store: SandboxStore::new(seed),
-            policy_server: PolicyServer::new(seed, &scenario.first_policies),
+            store: SandboxStore::new(streams.seed),
+            policy_server: PolicyServer::new(streams, &scenario.first_policies),
             overwritten: BTreeMap::new(),
             scenario,
         }
@@ -69,7 +69,9 @@ impl SimWorld {
             let kinds: Vec<&str> = policy.groups.iter().map(|g| self.scenario.kind_name(g.kind)).collect();
             let (parent, types) =
                 (self.scenario.kind_name(policy.parent), (policy.condition, policy.fallback));
-            self.timeline.log_event(format_args!("{}: {parent} of {kinds:?} has {types:?}", policy.name()));
+            let mode = if policy.shadow { ", in shadow mode" } else { "" };
+            let name = policy.name();
+            self.timeline.log_event(format_args!("{name}: {parent} of {kinds:?} has {types:?}{mode}"));
         }
     }
 

@@ -45,10 +45,12 @@ pub(super) fn finish_list(parts: &ReflectorParts, pass: &ListPass) -> Option<usi
     if !parts.store.plans.is_current(pass) {
         return None;
     }
-    parts.awaited.on_list_finished();
+    parts.awaited.on_list_finished(pass.kind);
+    // From here on nothing that was read before counts, and then what counted is looked through.
+    parts.store.plans.end_list(pass);
     let within = |row: &ObjectRow| pass.scope.as_ref().is_none_or(|s| *s == row.namespace);
     let unlisted = |row: &ObjectRow| {
-        row.kind == pass.kind && within(row) && row.epoch != pass.number && !row.is_remembered()
+        row.kind == pass.kind && within(row) && !row.epoch.is_of(pass.number) && !row.is_remembered()
     };
     let rows = &parts.store.rows;
     let swept = rows.find_rows(unlisted).into_iter().filter(|id| sweep_row(parts, *id, unlisted)).count();
@@ -86,10 +88,17 @@ pub(super) fn apply_live_absence(
     version: u64,
 ) -> Option<AwaitedVersion> {
     let gone = |row: &ObjectRow| !row.is_remembered() && row.version <= version;
-    let there = |slot: &mut RowSlot| slot.row.as_ref().filter(|row| gone(row)).map(|_| slot.uid);
-    let uid = parts.store.rows.with_slot(id, there).flatten()?;
+    let there =
+        |slot: &mut RowSlot| slot.row.as_ref().filter(|row| gone(row)).map(|row| (slot.uid, row.kind));
+    let (uid, kind) = parts.store.rows.with_slot(id, there).flatten()?;
+    // The watch may deliver it while it is applied here.
+    let awaited = parts.awaited.expect_deletion(uid, kind);
     parts.store.tombstones.bury_absent(uid, version);
-    remove_deleted_row(parts, id, gone).then(|| parts.awaited.expect_deletion(uid))
+    if remove_deleted_row(parts, id, gone) {
+        return Some(awaited.0);
+    }
+    parts.awaited.withdraw(awaited);
+    None
 }
 
 /// Takes an object away that does not exist any more, if the row that is there is one that is `gone`; where its outcome

@@ -14,8 +14,9 @@ use super::links::{lent_selectors, release_links, resolve_links};
 use super::memory;
 use super::parent::{ParentRow, read_parent_row};
 use super::parts::ReflectorParts;
-use super::planned::{ListPass, PlannedInterest};
+use super::planned::{BroughtBy, ListPass, PlannedInterest};
 use super::proofs::take_excerpt;
+use super::row::ObjectRow;
 use super::row_store::ApplyOutcome;
 use super::rule_breaker::RuleBreaker;
 use super::rules_of_parent::RulesOfParent;
@@ -41,15 +42,14 @@ pub(super) fn ingest_listed(
     if let Some(id) = parts.store.rows.find_key(uid) {
         let forget_version = |slot: &mut RowSlot| {
             let version = child.meta.resource_version;
-            if let Some(row) =
-                slot.row.as_mut().filter(|row| row.epoch != pass.number && version < row.version)
-            {
+            let is_older = |row: &&mut ObjectRow| version < row.version && row.epoch.is_before(pass.number);
+            if let Some(row) = slot.row.as_mut().filter(is_older) {
                 row.version = 0;
             }
         };
         parts.store.rows.with_slot(id, forget_version);
     }
-    ingest_object(parts, pass.kind, child, object)
+    ingest_object(parts, pass.kind, child, object, BroughtBy::List(pass))
 }
 
 /// Judges an object by the plan that holds and puts its row. Where the plan moved while it was judged, it is judged again.
@@ -58,6 +58,7 @@ pub(super) fn ingest_object(
     kind: KindId,
     child: &ChildObject,
     object: Option<&RawValue>,
+    by: BroughtBy<'_>,
 ) -> ApplyOutcome {
     loop {
         let Some(plan) = parts.store.plans.planned(kind) else { return ApplyOutcome::Refused };
@@ -65,7 +66,7 @@ pub(super) fn ingest_object(
             // It was read for an older plan, which did not need all of it.
             return ApplyOutcome::Refused;
         }
-        if let Some(applied) = ingest_by_plan(parts, &plan, child, object) {
+        if let Some(applied) = ingest_by_plan(parts, &plan, child, object, by) {
             return applied;
         }
     }
@@ -100,6 +101,7 @@ fn ingest_by_plan(
     plan: &Arc<PlannedInterest>,
     child: &ChildObject,
     object: Option<&RawValue>,
+    by: BroughtBy<'_>,
 ) -> Option<ApplyOutcome> {
     let (interest, meta, store) = (&*plan.interest, &child.meta, &parts.store);
     let uid = UidKey::from_text(&meta.uid);
@@ -112,8 +114,13 @@ fn ingest_by_plan(
     let held = store.rows.find_key(uid);
     let known = |slot: &mut RowSlot| slot.row.as_ref().map(|r| (r.version, r.finalizers));
     let before = held.and_then(|id| store.rows.with_slot(id, known).flatten());
-    if before.is_some_and(|(version, _)| meta.resource_version < version) {
+    if before.is_some_and(|(version, _)| meta.resource_version < version)
+        && held.is_some_and(|id| store.is_overtaken(id, meta.resource_version, by))
+    {
         return Some(ApplyOutcome::Stale);
+    }
+    if before.is_none() && store.awaits_list(interest.id, meta, by) {
+        return Some(ApplyOutcome::Refused);
     }
     let links = resolve_links(store.link_tables(), interest, meta);
     let parent = object.and_then(|object| read_parent(parts, interest, meta, object, (&of_parent, held)));
@@ -141,7 +148,7 @@ fn ingest_by_plan(
     let finalizers = row.finalizers;
     let seen_marks = row.parent.as_ref().map_or((false, false), |p| (p.has_kopf_mark(), p.has_no_evidence()));
     let practice = row.parent.as_ref().map(|p| p.seen_practice(interest.counted));
-    let applied = store.store_row(uid, row, Some(plan))?;
+    let applied = store.store_row(uid, row, Some(plan), by)?;
     if !awaited.is_empty() && applied != ApplyOutcome::Stale {
         await_rules(parts, plan, &awaited, child, object);
     }

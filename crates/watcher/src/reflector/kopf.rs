@@ -300,7 +300,8 @@ fn render_progress(notes: &BTreeMap<String, HandlerProgress>, broken: Vec<String
     let held = held.map(|(name, note)| {
         let verb = if note.failed { "failed" } else { "is retrying" };
         let because = if note.message.is_empty() { String::new() } else { format!(": {}", note.message) };
-        format!("handler {name} {verb}{because}")
+        // Names are keys of an annotation, which anyone may write who may write the object.
+        format!("handler {} {verb}{because}", quote_line(name))
     });
     let held: Vec<String> = broken.into_iter().map(|text| quote_line(&text)).chain(held).collect();
     let more = held.len().saturating_sub(MAX_NAMED_HANDLERS);

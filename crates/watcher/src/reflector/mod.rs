@@ -15,9 +15,11 @@ mod generation_practice;
 mod ingest;
 mod interim;
 mod judgement_queue;
+mod known_bounds;
 mod kopf;
 mod last_written;
 mod links;
+mod lists;
 mod memory;
 mod memory_account;
 mod namespaces;
@@ -27,7 +29,6 @@ mod planned;
 mod proofs;
 mod refinement;
 mod remembered_outcomes;
-mod required_lists;
 mod row;
 mod row_store;
 mod rows;
@@ -49,9 +50,10 @@ use readiness::Time;
 use serde_json::value::RawValue;
 
 use crate::plan::Interest;
-use crate::status::{ConditionEntry, ParentStatus};
+use crate::status::{ConditionEntry, ParentStatus, StatusBounds};
 use crate::wire::{ChildObject, WireMeta};
 use parts::ReflectorParts;
+use planned::BroughtBy;
 use rows::Rows;
 use slots::RowSlot;
 use uid_key::UidKey;
@@ -96,11 +98,11 @@ impl Reflector {
         ingest::wants_object(&self.0, kind, meta)
     }
 
-    /// Takes in an object that came over the watch or as the answer to a write. It is judged by the interest that holds
-    /// now, whichever held when it was asked for. `object` is its whole text where its kind may be a parent.
+    /// Takes in an object that came over the watch. It is judged by the interest that holds now, whichever held when it was
+    /// asked for. `object` is its whole text where its kind may be a parent.
     pub fn apply_object(&self, kind: KindId, child: &ChildObject, object: Option<&RawValue>) -> ApplyOutcome {
         self.0.awaited.on_version(UidKey::from_text(&child.meta.uid), child.meta.resource_version);
-        ingest::ingest_object(&self.0, kind, child, object)
+        ingest::ingest_object(&self.0, kind, child, object, BroughtBy::Watch)
     }
 
     /// Ingests an object of a list. A page of a list of an older plan, or of one that was begun again, is refused.
@@ -117,8 +119,14 @@ impl Reflector {
         ingest::ingest_listed(&self.0, pass, child, object)
     }
 
+    /// Takes in the answer to a write of an object that is held. What is not held any more is not brought back by it.
+    pub fn apply_answer(&self, kind: KindId, child: &ChildObject, object: Option<&RawValue>) -> ApplyOutcome {
+        ingest::ingest_object(&self.0, kind, child, object, BroughtBy::LiveRead(ReadStart::default()))
+    }
+
     /// Applies an object that was read live, by a read that began then: it is there, whatever another read did not find
-    /// before. If it is newer, the watch is expected to deliver it too.
+    /// before. If it is newer, the watch is expected to deliver it too. An object that is not held is refused where a list is under
+    /// way, or was finished since the read began: that list tells whether it is there, and no event does.
     pub fn apply_live(
         &self,
         kind: KindId,
@@ -129,9 +137,14 @@ impl Reflector {
         let (uid, version) = (UidKey::from_text(&child.meta.uid), child.meta.resource_version);
         self.0.store.tombstones.exhume(uid, version, start);
         let held = self.find_object(&child.meta.uid).and_then(|id| self.read_row(id, |row| row.version));
-        let applied = ingest::ingest_object(&self.0, kind, child, object);
-        let is_newer = matches!(applied, ApplyOutcome::Moved(_)) && held.unwrap_or(0) < version;
-        (applied, is_newer.then(|| self.0.awaited.expect_version(uid, version)))
+        // The watch may deliver it while it is applied here.
+        let awaited = self.0.awaited.expect_version(uid, kind, version);
+        let applied = ingest::ingest_object(&self.0, kind, child, object, BroughtBy::LiveRead(start));
+        if matches!(applied, ApplyOutcome::Moved(_)) && held.unwrap_or(0) < version {
+            return (applied, Some(awaited.0));
+        }
+        self.0.awaited.withdraw(awaited);
+        (applied, None)
     }
 
     /// A live read found that an object is gone that was held at `version` when it was sent; the watch is awaited to say so.
@@ -139,14 +152,25 @@ impl Reflector {
         deletion::apply_live_absence(&self.0, id, version)
     }
 
-    /// Returns `true` if the watch has not delivered the version yet. Answered once.
+    /// The watch is expected to deliver this version of an object, or a newer one.
+    pub fn expect_version(&self, kind: KindId, uid: &str, version: u64) -> AwaitedVersion {
+        self.0.awaited.expect_version(UidKey::from_text(uid), kind, version).0
+    }
+
+    /// Returns `true` if the watch has not delivered the version yet.
     pub fn is_still_awaited(&self, awaited: &AwaitedVersion) -> bool {
-        self.0.awaited.is_still_awaited(*awaited)
+        self.0.awaited.is_awaited(*awaited)
+    }
+
+    /// Awaits the version no longer; returns `true` if the watch has not delivered it.
+    pub fn give_up_awaiting(&self, awaited: &AwaitedVersion) -> bool {
+        self.0.awaited.give_up(*awaited)
     }
 
     /// Must be asked for before a live read is sent, and given with what it brings.
     pub fn start_read(&self) -> ReadStart {
-        self.0.store.tombstones.start_read()
+        let store = &self.0.store;
+        store.tombstones.start_read(store.plans.lists_finished())
     }
 
     /// Handles a DELETE event, which contains the final state and may be the only observation of the object.
@@ -163,7 +187,7 @@ impl Reflector {
     pub fn begin_list(&self, kind: KindId, scope: Option<&str>) -> ListPass {
         let store = &self.0.store;
         let scope = scope.map(|scope| store.namespaces.intern(scope));
-        store.plans.begin_list(kind, scope, store.tombstones.start_read())
+        store.plans.begin_list(kind, scope, self.start_read())
     }
 
     /// Ends a list: what it did not have is gone. How many objects that were; `None` where the list is void.
@@ -173,7 +197,7 @@ impl Reflector {
 
     /// Forgets a kind that is not followed any more, or whose API is gone: it has no objects, and nothing of it is taken in.
     pub fn forget_kind(&self, kind: KindId) -> usize {
-        self.0.required_lists.forget_kind(kind);
+        self.0.known_bounds.forget_kind(kind);
         deletion::forget_kind(&self.0, kind)
     }
 
@@ -182,14 +206,14 @@ impl Reflector {
         self.0.last_written.on_accepted(UidKey::from_text(uid), sent, answer);
     }
 
-    /// The server refused a parent of this kind without `status.conditions`.
-    pub fn require_list(&self, kind: KindId) {
-        self.0.required_lists.require(kind);
+    /// The server refused what goes beyond this in the status of a parent of this kind. Returns all bounds that are known.
+    pub fn learn_bounds(&self, kind: KindId, bounds: StatusBounds) -> StatusBounds {
+        self.0.known_bounds.learn(kind, bounds)
     }
 
-    /// Returns `true` if an empty list of conditions is to stay on parents of this kind.
-    pub fn requires_list(&self, kind: KindId) -> bool {
-        self.0.required_lists.has(kind)
+    /// What the server was heard to refuse in the status of parents of this kind.
+    pub fn status_bounds(&self, kind: KindId) -> StatusBounds {
+        self.0.known_bounds.of(kind)
     }
 
     /// Evaluates the proof of a policy for a parent at this generation and its children, each with the number of its group.

@@ -120,6 +120,7 @@ pub(super) fn read_parent_row(
             evidence,
             deleting: meta.deleted.is_some(),
             deletion_unexplained: false,
+            status_shape: status.shape,
             digest: conditions_digest(
                 status.written().map(OwnedCondition::to_entry),
                 kept_generation(&status, rules, practice),
@@ -147,10 +148,13 @@ pub(super) fn read_parent_row(
     row
 }
 
+/// Returns `true` if what Rollcall says on a parent that is being deleted is to be said otherwise, or to be taken away.
 fn is_deletion_unexplained(row: &ParentRow) -> bool {
     row.deletion().is_some_and(|deletion| {
-        let conditions = row.targets.iter().filter_map(|target| target.condition.as_deref());
-        !explains_deletion(&row.status, conditions, &deletion.text)
+        let conditions: Vec<&str> =
+            row.targets.iter().filter_map(|target| target.condition.as_deref()).collect();
+        !explains_deletion(&row.status, &conditions, &deletion.text)
+            || row.status.has_others_than(&conditions)
     })
 }
 

@@ -5,10 +5,10 @@ use super::awaited::AwaitedVersions;
 use super::finalizers::FinalizerLog;
 use super::generation_marks::GenerationMarks;
 use super::judgement_queue::JudgementQueue;
+use super::known_bounds::KnownBounds;
 use super::kopf::marks::KopfMarks;
 use super::last_written::LastWrittenConditions;
 use super::memory::OutcomeMemory;
-use super::required_lists::RequiredLists;
 use super::row_store::RowStore;
 use super::rows::Rows;
 
@@ -30,7 +30,7 @@ pub(super) struct ReflectorParts {
     /// Objects that await custom rules, where these are not evaluated on ingest.
     pub(super) judgements: JudgementQueue,
     pub(super) last_written: LastWrittenConditions,
-    pub(super) required_lists: RequiredLists,
+    pub(super) known_bounds: KnownBounds,
 }
 
 impl ReflectorParts {
@@ -46,7 +46,7 @@ impl ReflectorParts {
             assessor: ObjectAssessor::default(),
             judgements: JudgementQueue::default(),
             last_written: LastWrittenConditions::default(),
-            required_lists: RequiredLists::default(),
+            known_bounds: KnownBounds::default(),
         }
     }
 }

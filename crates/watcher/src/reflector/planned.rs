@@ -8,6 +8,7 @@ use aggregator::KindId;
 use readiness::Time;
 use rustc_hash::FxHashMap;
 
+use super::lists::{ListEpoch, ListProgress};
 use super::row::NamespaceName;
 use super::rule_breaker::{RuleBreaker, RuleBreakers, RuleSuspension};
 use super::tombstones::ReadStart;
@@ -35,12 +36,12 @@ impl PlannedInterest {
     }
 
     /// Whether a row was put by this plan, and not by an older one, as far as its number of the last list tells.
-    pub(super) fn has_put(&self, namespace: &NamespaceName, list: u32) -> bool {
+    pub(super) fn has_put(&self, namespace: &NamespaceName, list: ListEpoch) -> bool {
         let before = || {
             let scoped = self.lists_before.get(&Some(namespace.clone()));
             scoped.or_else(|| self.lists_before.get(&None)).copied().unwrap_or(0)
         };
-        list > 0 && list > before()
+        list.is_after(before())
     }
 
     /// Whether no other plan has taken its place.
@@ -54,11 +55,22 @@ impl PlannedInterest {
 pub struct ListPass {
     pub(super) kind: KindId,
     pub(super) scope: Option<NamespaceName>,
-    /// The kind's list in this scope, by number.
+    /// The kind's list in this scope, by number: an even one, see [`ListEpoch`].
     pub(super) number: u32,
     /// The plan by which the kind was followed when the list began; `None` where it was not.
     pub(super) plan: Option<u64>,
     pub(super) start: ReadStart,
+}
+
+/// What brings an object.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum BroughtBy<'p> {
+    /// A watch, which follows a finished list.
+    Watch,
+    /// This list.
+    List(&'p ListPass),
+    /// A live read that began then, or the answer to a write.
+    LiveRead(ReadStart),
 }
 
 /// By what each kind is judged, the lists of each kind, and which custom rules are not evaluated for a while.
@@ -70,8 +82,10 @@ struct PlanState {
     interests: FxHashMap<KindId, Arc<PlannedInterest>>,
     /// The number of the next plan of a kind.
     next_epoch: u64,
-    /// The number of the list that was last begun of a kind, by scope.
-    lists: FxHashMap<(KindId, Option<NamespaceName>), u32>,
+    /// How far the lists of a kind are, by scope.
+    lists: FxHashMap<(KindId, Option<NamespaceName>), ListProgress>,
+    /// How many lists were finished, of all kinds together.
+    lists_finished: u64,
     breakers: RuleBreakers,
 }
 
@@ -83,7 +97,13 @@ impl PlanState {
     /// The number of the list that was last begun of a kind, by scope.
     fn last_lists(&self, kind: KindId) -> FxHashMap<Option<NamespaceName>, u32> {
         let of_kind = self.lists.iter().filter(|((of, _), _)| *of == kind);
-        of_kind.map(|((_, scope), number)| (scope.clone(), *number)).collect()
+        of_kind.map(|((_, scope), progress)| (scope.clone(), progress.begun)).collect()
+    }
+
+    /// How far the lists are that cover this namespace.
+    fn progress(&self, kind: KindId, namespace: &NamespaceName) -> ListProgress {
+        let scoped = self.lists.get(&(kind, Some(namespace.clone())));
+        scoped.or_else(|| self.lists.get(&(kind, None))).copied().unwrap_or_default()
     }
 }
 
@@ -147,22 +167,45 @@ impl Plans {
     ) -> ListPass {
         let mut state = self.lock();
         let plan = state.plan_of(kind);
-        let number = state.lists.entry((kind, scope.clone())).or_insert(0);
-        *number += 1;
-        ListPass { kind, scope, number: *number, plan, start }
+        let number = state.lists.entry((kind, scope.clone())).or_default().begin();
+        ListPass { kind, scope, number, plan, start }
     }
 
     /// Whether a list is of the plan that holds, and the newest of its kind and scope.
     pub(super) fn is_current(&self, pass: &ListPass) -> bool {
         let state = self.lock();
-        let newest = || state.lists.get(&(pass.kind, pass.scope.clone())).copied().unwrap_or(0);
+        let newest =
+            || state.lists.get(&(pass.kind, pass.scope.clone())).map_or(0, |progress| progress.begun);
         pass.plan.is_some() && pass.plan == state.plan_of(pass.kind) && pass.number == newest()
     }
 
-    /// The number of the list that was last begun of a kind, where it covers this namespace.
-    pub(super) fn list_epoch(&self, kind: KindId, namespace: &NamespaceName) -> u32 {
-        let state = self.lock();
-        let scoped = state.lists.get(&(kind, Some(namespace.clone())));
-        scoped.or_else(|| state.lists.get(&(kind, None))).copied().unwrap_or(0)
+    /// Ends a list whose objects were all brought.
+    pub(super) fn end_list(&self, pass: &ListPass) {
+        let mut state = self.lock();
+        state.lists_finished += 1;
+        let finish_order = state.lists_finished;
+        if let Some(progress) = state.lists.get_mut(&(pass.kind, pass.scope.clone())) {
+            progress.finish(pass.number, finish_order);
+        }
+    }
+
+    /// How many lists were finished, of all kinds together.
+    pub(super) fn lists_finished(&self) -> u64 {
+        self.lock().lists_finished
+    }
+
+    /// The epoch of a row that a list or a watch brings now.
+    pub(super) fn list_epoch(&self, kind: KindId, namespace: &NamespaceName) -> ListEpoch {
+        self.lock().progress(kind, namespace).epoch()
+    }
+
+    /// The epoch of a row that a live read brings now; see [`ListProgress::live_epoch`].
+    pub(super) fn live_epoch(
+        &self,
+        (kind, namespace): (KindId, &NamespaceName),
+        held: Option<ListEpoch>,
+        start: ReadStart,
+    ) -> Option<ListEpoch> {
+        self.lock().progress(kind, namespace).live_epoch(held, start)
     }
 }

@@ -13,6 +13,9 @@ use crate::parent::text_with_type;
 use crate::plan::{ExcerptRule, MAX_EXCERPT_BYTES, ProofRule};
 use crate::wire::ChildObject;
 
+/// Bytes that the smallest child counts for, of those that are collected for one proof: whoever selects very many stops here, too.
+const MIN_CHILD_BYTES: usize = 64;
+
 /// Whether a proof holds, or why that cannot be told. No text quotes a value: those who read a parent may not be those who
 /// read its children.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,10 +97,15 @@ pub(super) fn evaluate_proof(
         (!row.is_remembered()).then(|| (row.namespace.clone(), row.name.clone(), excerpt_of(row)))
     };
     let (mut objects, mut known) = (Vec::new(), FxHashSet::default());
+    let mut bytes = excerpt.as_ref().map_or(0, |text| text.len());
     // One that counts in several groups is one object.
     for (group, child) in children.filter(|(_, child)| known.insert(*child)) {
         if let Some((namespace, name, excerpt)) = rows.read(child, present).flatten() {
+            bytes += excerpt.as_ref().map_or(0, |text| text.len()).max(MIN_CHILD_BYTES);
             objects.push((group, namespace, name, excerpt));
+        }
+        if bytes > ProofExpression::MAX_BYTES {
+            return ProofOutcome { verdict: ProofVerdict::Stopped, steps: ProofExpression::MAX_STEPS };
         }
     }
     objects.sort_unstable_by(|a, b| (a.0, &a.1, &a.2).cmp(&(b.0, &b.1, &b.2)));

@@ -3,6 +3,7 @@
 use aggregator::{ChildLink, KindId, PolicyId, SelectorId};
 use readiness::{Assessment, Level, Time, UnreadySince};
 
+use super::lists::ListEpoch;
 use super::parent::ParentRow;
 
 /// One object that a parent owns or selects, or that is a parent.
@@ -22,8 +23,8 @@ pub struct ObjectRow {
     pub generation: u32,
     /// Creation time in seconds.
     pub(super) created: u32,
-    /// Number of the list of its kind that last contained it.
-    pub(super) epoch: u32,
+    /// By which list of its kind it is known to be there.
+    pub(super) epoch: ListEpoch,
     /// Its verdict by the built-in rules or, with several rules, by the first.
     pub assessment: Assessment,
     /// Data that few rows have, behind a thin pointer.

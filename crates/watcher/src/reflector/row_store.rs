@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use aggregator::{ChildLink, ObjectId};
+use aggregator::{ChildLink, KindId, ObjectId};
 use readiness::{Assessment, Level, Reason, Verdict};
 
 use super::finalizers::finalizer_fingerprint;
@@ -10,11 +10,12 @@ use super::interim::inherit_interim;
 use super::links::{LinkTables, mark_children_out_of_reach, release_row};
 use super::namespaces::NamespaceTable;
 use super::parent::ParentRow;
-use super::planned::{PlannedInterest, Plans};
+use super::planned::{BroughtBy, PlannedInterest, Plans};
 use super::refinement::{apply_refinement, inherit_from};
 use super::row::{ObjectRow, RefinedCause, RowExtras, RowLinks};
 use super::rows::Rows;
 use super::selector_interner::Selectors;
+use super::slots::RowSlot;
 use super::tombstones::Tombstones;
 use super::uid_key::UidKey;
 use super::unready_since::mark_first_seen;
@@ -98,6 +99,7 @@ impl RowStore {
         uid: UidKey,
         row: ObjectRow,
         plan: Option<&PlannedInterest>,
+        by: BroughtBy<'_>,
     ) -> Option<ApplyOutcome> {
         let is_parent = row.parent.is_some();
         let (id, (outcome, released, strangers)) = self.rows.with_slot_of(uid, |slot| {
@@ -105,13 +107,20 @@ impl RowStore {
             if plan.is_some_and(|plan| !plan.holds()) {
                 return (None, Some(new), false);
             }
-            let overtaken = match &slot.row {
-                Some(old) => new.version < old.version,
+            let overtaken = match &mut slot.row {
+                Some(old) => overtakes(old, new.version, by),
                 // A deletion may have come while it was judged.
                 None => plan.is_some() && self.tombstones.covers(uid, new.version),
             };
             if overtaken {
                 return (Some(ApplyOutcome::Stale), Some(new), false);
+            }
+            if let BroughtBy::LiveRead(start) = by {
+                let held = slot.row.as_ref().map(|old| old.epoch);
+                let Some(epoch) = self.plans.live_epoch((new.kind, &new.namespace), held, start) else {
+                    return (Some(ApplyOutcome::Refused), Some(new), false);
+                };
+                new.epoch = epoch;
             }
             match &slot.row {
                 Some(old) => {
@@ -139,9 +148,31 @@ impl RowStore {
         match outcome {
             Some(ApplyOutcome::Moved(_)) => self.rows.mark_dirty(id),
             Some(ApplyOutcome::Same) if is_parent => self.rows.mark_reread(id),
+            Some(ApplyOutcome::Stale | ApplyOutcome::Refused) | None => self.let_go_unused(id),
             _ => {}
         }
         outcome
+    }
+
+    /// Gives back a slot that was taken for a row which was not put.
+    fn let_go_unused(&self, id: ObjectId) {
+        let is_unused = |slot: &mut RowSlot| slot.row.is_none() && slot.refs == 0;
+        if self.rows.with_slot(id, is_unused) == Some(true) {
+            self.rows.mark_dirty(id);
+        }
+    }
+
+    /// Returns `true` if a list tells whether an object is there that is not held, and that is brought so.
+    pub(super) fn awaits_list(&self, kind: KindId, meta: &WireMeta, by: BroughtBy<'_>) -> bool {
+        let BroughtBy::LiveRead(start) = by else { return false };
+        let namespace = self.namespaces.intern(&meta.namespace);
+        self.plans.live_epoch((kind, &namespace), None, start).is_none()
+    }
+
+    /// Returns `true` if a newer version of the object is held than this one.
+    pub(super) fn is_overtaken(&self, id: ObjectId, version: u64, by: BroughtBy<'_>) -> bool {
+        let held = |slot: &mut RowSlot| slot.row.as_mut().is_some_and(|held| overtakes(held, version, by));
+        self.rows.with_slot(id, held).unwrap_or(false)
     }
 
     /// Drops a row where it is `gone`, which is looked at under the slot's lock: a newer one may be there by now.
@@ -207,4 +238,14 @@ fn is_unchanged(old: &ObjectRow, new: &ObjectRow) -> bool {
         && old.generation == new.generation
         && old.assessment == new.assessment
         && old.extras == new.extras
+}
+
+/// Returns `true` if what is held is newer than this version. It is one of the list that brings it, then. Called under the lock
+/// of the slot: between a look and this a live read may have brought the newer one.
+fn overtakes(held: &mut ObjectRow, version: u64, by: BroughtBy<'_>) -> bool {
+    let is_newer = version < held.version;
+    if is_newer && let BroughtBy::List(pass) = by {
+        held.epoch.list_beside(pass.number);
+    }
+    is_newer
 }

@@ -22,9 +22,14 @@ struct Tombstone {
     is_seen: bool,
 }
 
-/// When a live read or a list began, by how many objects were known to be gone by then.
+/// When a live read or a list began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ReadStart(u64);
+pub struct ReadStart {
+    /// How many objects were known to be gone by then.
+    burials: u64,
+    /// How many lists were finished by then, of all kinds together.
+    pub(super) lists_finished: u64,
+}
 
 #[derive(Default)]
 struct TombstoneCache {
@@ -56,8 +61,8 @@ impl Tombstones {
     }
 
     /// Must be asked for before a live read is sent, and given with what it brings.
-    pub(super) fn start_read(&self) -> ReadStart {
-        ReadStart(self.burials.load(Ordering::Relaxed))
+    pub(super) fn start_read(&self, lists_finished: u64) -> ReadStart {
+        ReadStart { burials: self.burials.load(Ordering::Relaxed), lists_finished }
     }
 
     fn entomb(&self, uid: UidKey, version: u64, is_seen: bool) {
@@ -84,13 +89,13 @@ impl Tombstones {
 
     /// A live read has the object in this version: where it began after another had not found it, it knows better.
     pub(super) fn exhume(&self, uid: UidKey, version: u64, start: ReadStart) {
-        self.exhume_if(uid, version, |tombstone| !tombstone.is_seen && tombstone.number <= start.0);
+        self.exhume_if(uid, version, |tombstone| !tombstone.is_seen && tombstone.number <= start.burials);
     }
 
     /// A list has the object in this version. A list is never older than what was known when it began, not even of a deletion
     /// that was seen: then the server's history has gone back, as it does when etcd is restored from a backup.
     pub(super) fn exhume_listed(&self, uid: UidKey, version: u64, start: ReadStart) {
-        self.exhume_if(uid, version, |tombstone| tombstone.number <= start.0);
+        self.exhume_if(uid, version, |tombstone| tombstone.number <= start.burials);
     }
 
     /// What is older than the object was read stays no news.

@@ -1,5 +1,6 @@
 //! Rollcall's conditions in a parent's status: parsing, ownership, and the only way of writing them.
 
+mod bounds;
 mod entry;
 mod own;
 mod owned_condition;
@@ -8,6 +9,7 @@ mod patch;
 pub mod raw_json;
 pub mod time;
 
+pub use bounds::{StatusBounds, truncate_text};
 pub use entry::{ConditionEntry, FIELD_MANAGER, WantedConditions, conditions_digest};
 pub use own::{
     AWAITS_OPERATOR, BEING_DELETED, FAILED_TO_HANDLE, NOT_HANDLED, NOT_IN_TIME, OwnTypes, written_types,

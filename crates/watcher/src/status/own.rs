@@ -72,13 +72,11 @@ impl<'a> OwnTypes<'a> {
 /// True if the entry has a reason of ours, and where that is a word of others as well, it is said as we say it.
 pub(super) fn is_in_our_words(entry: &ConditionEntry) -> bool {
     match entry.parent_reason() {
-        Some(ParentReason::Terminating | ParentReason::DeletionStuck) => {
-            entry.message.starts_with(BEING_DELETED)
-        }
-        Some(ParentReason::OperatorFailed) => entry.message.starts_with(FAILED_TO_HANDLE),
+        Some(ParentReason::Terminating | ParentReason::DeletionStuck) => opens(&entry.message, BEING_DELETED),
+        Some(ParentReason::OperatorFailed) => opens(&entry.message, FAILED_TO_HANDLE),
         Some(ParentReason::DeadlineExceeded) => {
             let openings = [NOT_IN_TIME, NOT_HANDLED];
-            openings.iter().any(|opening| entry.message.starts_with(opening)) || counts(&entry.message)
+            openings.iter().any(|opening| opens(&entry.message, opening)) || counts(&entry.message)
         }
         // To others that is a failure; we do not know then. Turned to True it is ours still, to be put right.
         Some(ParentReason::TemplateFailed | ParentReason::RuleChanged) => entry.status != "False",
@@ -87,11 +85,18 @@ pub(super) fn is_in_our_words(entry: &ConditionEntry) -> bool {
     }
 }
 
+/// The message has this opening, or as much of it as a bound of the schema lets stand.
+fn opens(message: &str, opening: &str) -> bool {
+    let is_cut = |stem: &str| !stem.is_empty() && opening.starts_with(stem);
+    message.starts_with(opening) || message.strip_suffix('…').is_some_and(is_cut)
+}
+
 /// `2 of 3 not ready: `, and what they are.
 fn counts(message: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let counted = message.split_once(" not ready: ").and_then(|(counted, _)| counted.split_once(" of "));
-    counted.is_some_and(|(unready, total)| is_number(unready) && is_number(total))
+    let Some((unready, rest)) = message.split_once(" of ") else { return false };
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    is_number(unready) && digits > 0 && opens(&rest[digits..], " not ready: ")
 }
 
 #[cfg(test)]
@@ -141,6 +146,12 @@ mod tests {
             ("Ready", "Unknown", "TemplateFailed", "find.labels: no label can have the value \"a b\"", true),
             ("Ready", "False", "TemplateFailed", "line 3: unexpected end", false),
             ("Ready", "False", "ChildrenFailed", "", true),
+            ("Ready", "False", "OperatorFailed", "the operator fail…", true),
+            ("Ready", "False", "OperatorFailed", "…", false),
+            ("Ready", "False", "DeadlineExceeded", "12 of 13 not…", true),
+            ("Ready", "False", "DeadlineExceeded", "12 of 13…", false),
+            ("Ready", "False", "DeadlineExceeded", "12 of them not…", false),
+            ("Ready", "False", "DeadlineExceeded", "context dead…", false),
             ("Ready", "False", "MinimumReplicasUnavailable", "2 of 3 not ready: web", false),
         ] {
             let entry = entry(kind, status, reason, message);

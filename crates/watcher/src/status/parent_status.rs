@@ -1,9 +1,10 @@
 //! Parsing of a parent's status, in particular of Rollcall's own conditions.
 
 use std::borrow::Cow;
+use std::hash::Hasher;
 
 use aggregator::ThinList;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHasher};
 use serde_json::value::RawValue;
 
 use super::entry::{ConditionEntry, FIELD_MANAGER, WantedConditions, conditions_digest};
@@ -77,6 +78,9 @@ pub struct ParentStatus {
     pub observed_generation: Option<i64>,
     /// To whom that belongs.
     pub generation_owner: GenerationOwner,
+    /// Fingerprint of its shape: the names of its fields, but for those that Rollcall writes, and whether conditions can be
+    /// written into it.
+    pub shape: u32,
     /// Another manager than Rollcall owns a field of the status.
     pub has_other_writers: bool,
     /// As far as is known the list is no map by `type`: the server lets a type stand in it twice.
@@ -91,10 +95,10 @@ impl ParentStatus {
     pub fn read(object: &RawValue, own: &OwnTypes<'_>) -> ParentStatus {
         let status = raw_json::get_member(object, "status").filter(|s| !raw_json::is_null(s));
         let managers = StatusManagers::from_managed_fields(object);
-        let (generation, known) =
-            (status.and_then(|s| raw_json::get_member(s, "observedGeneration")), managers.any);
+        let fields = status.map(raw_json::all_members).unwrap_or_default();
+        let (generation, known) = (fields.get("observedGeneration"), managers.any);
         let owners = managers.owners_of("f:observedGeneration");
-        let observed_generation = generation.and_then(raw_json::integer_value);
+        let observed_generation = generation.and_then(|generation| raw_json::integer_value(generation));
         let is_shared = owners.iter().any(|manager| manager != FIELD_MANAGER);
         let generation_owner = match observed_generation {
             Some(_) if is_shared => GenerationOwner::Foreign,
@@ -110,11 +114,13 @@ impl ParentStatus {
             foreign_generation: None,
             observed_generation,
             generation_owner,
+            shape: 0,
             has_other_writers: managers.status.iter().any(|(manager, _)| manager != FIELD_MANAGER),
             allows_duplicate_types: !managers.know_conditions_by_type(),
         };
         if let Some(status) = status {
-            read.read_conditions(status, &managers, own);
+            read.read_conditions(status, fields.get("conditions").copied(), &managers, own);
+            read.shape = shape_of(&fields, &read.list);
         }
         read
     }
@@ -135,12 +141,18 @@ impl ParentStatus {
         is_own && self.observed_generation.is_some()
     }
 
-    fn read_conditions(&mut self, status: &RawValue, managers: &StatusManagers<'_>, own: &OwnTypes<'_>) {
+    fn read_conditions(
+        &mut self,
+        status: &RawValue,
+        list: Option<&RawValue>,
+        managers: &StatusManagers<'_>,
+        own: &OwnTypes<'_>,
+    ) {
         if !status.get().starts_with('{') {
             self.list = ListShape::Unwritable(UnwritableShape::Status);
             return;
         }
-        let Some(list) = raw_json::get_member(status, "conditions").filter(|c| !raw_json::is_null(c)) else {
+        let Some(list) = list.filter(|list| !raw_json::is_null(list)) else {
             self.list = ListShape::NoList;
             return;
         };
@@ -204,6 +216,14 @@ impl ParentStatus {
         self.written().any(leaves) && wanted.entries.iter().all(is_said)
     }
 
+    /// Returns `true` if Rollcall wrote a condition that is none of these, nor stands beside one.
+    pub(crate) fn has_others_than(&self, conditions: &[&str]) -> bool {
+        let stands = |kind: &str| {
+            conditions.iter().any(|condition| own::written_types(condition, None).any(|of| of == kind))
+        };
+        self.written().any(|held| !stands(held.kind()))
+    }
+
     /// Returns `true` if this entry of ours is the schema's default, and the only one of its type.
     pub(super) fn is_default(&self, entry: &OwnedCondition) -> bool {
         let of_type = || self.ours.iter().filter(|held| held.kind() == entry.kind());
@@ -214,6 +234,20 @@ impl ParentStatus {
     pub fn is_foreign(&self, kind: &str) -> bool {
         self.our_entry(kind).is_none() && self.foreign.iter().any(|(k, ..)| **k == *kind)
     }
+}
+
+/// Fingerprint of the shape of a status with these fields.
+fn shape_of(fields: &FxHashMap<Cow<'_, str>, &RawValue>, list: &ListShape) -> u32 {
+    let others = fields.keys().filter(|name| !matches!(&***name, "conditions" | "observedGeneration"));
+    let spread = |number| timer::Seed(1).number_for(number);
+    let names = others.map(|name| {
+        let mut hash = FxHasher::default();
+        hash.write(name.as_bytes());
+        spread(hash.finish())
+    });
+    let is_unwritable = u64::from(matches!(list, ListShape::Unwritable(_)));
+    let sum = names.fold(spread(is_unwritable), u64::wrapping_add);
+    u32::try_from(sum >> 32).unwrap_or_default()
 }
 
 /// Entries of the list as they are read, one after the other.

@@ -4,7 +4,7 @@ use readiness::{Facts, StatusFacts};
 
 use super::conditions;
 use super::cursor::JsonCursor;
-use super::wire_meta::{OwnerRef, WireMeta};
+use super::wire_meta::{INVENTORY_ANNOTATION, OwnerRef, TRACKING_ANNOTATION, WireMeta};
 use crate::status::FIELD_MANAGER;
 
 /// Annotations that say a volume is being provisioned, or name the node that will use it.
@@ -16,11 +16,13 @@ const PROVISIONING_ANNOTATIONS: [&str; 3] = [
 /// Annotation in which version 1 of the autoscaler keeps its conditions, as JSON text.
 const AUTOSCALER_CONDITIONS_ANNOTATION: &str = "autoscaling.alpha.kubernetes.io/conditions";
 /// Annotations that tie an object to a deployment, or exclude it from evaluation.
-const KEPT_ANNOTATIONS: [&str; 4] = [
+const KEPT_ANNOTATIONS: [&str; 6] = [
     "argocd.argoproj.io/hook",
     "argocd.argoproj.io/hook-delete-policy",
     "helm.sh/hook",
     "helm.sh/hook-delete-policy",
+    TRACKING_ANNOTATION,
+    INVENTORY_ANNOTATION,
 ];
 
 pub(super) const UNREAD_META_FIELDS: [&str; 0] = [];

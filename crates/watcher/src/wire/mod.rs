@@ -28,7 +28,7 @@ pub use claims::{VolumeClaims, may_be_claim_name};
 use cursor::JsonCursor;
 use members::{FieldKey, MembersVisitor, VisitedShape, value_cursor};
 use spec::SpecLists;
-pub use wire_meta::{OwnerRef, WireMeta};
+pub use wire_meta::{INVENTORY_ANNOTATION, OwnerRef, TRACKING_ANNOTATION, WireMeta};
 
 /// One object: its identity, and the facts that rules may read.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -160,6 +160,7 @@ impl<'de> Visitor<'de> for ChildVisitor {
             meta::read_managed_fields(fields, &mut child.meta, &mut child.facts);
         }
         child.copy_meta_to_facts();
+        child.meta.add_owners_from_annotations();
         Ok(child)
     }
 

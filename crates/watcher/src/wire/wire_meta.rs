@@ -2,6 +2,13 @@
 
 use readiness::Time;
 
+/// Annotation by which Argo CD marks the objects of an Application: `app:group/Kind:namespace/name`
+/// (argo-cd `util/argo/resource_tracking.go`).
+pub const TRACKING_ANNOTATION: &str = "argocd.argoproj.io/tracking-id";
+/// Annotation by which cli-utils, and with it kpt and Config Sync, marks the objects of an inventory
+/// (cli-utils `pkg/inventory/policy.go`).
+pub const INVENTORY_ANNOTATION: &str = "config.k8s.io/owning-inventory";
+
 /// The identifying metadata of an object, and its links to others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WireMeta {
@@ -28,7 +35,8 @@ pub struct WireMeta {
     pub deleted: Option<Time>,
     /// `metadata.ownerReferences`.
     pub owners: Vec<OwnerRef>,
-    /// `metadata.labels`, in the order of the JSON text.
+    /// `metadata.labels`, in the order of the JSON text, and behind them what annotations say of the Application or of the
+    /// inventory that the object belongs to: those are found as by a label with the annotation's key.
     pub labels: Vec<(Box<str>, Box<str>)>,
     /// The entries of `metadata.annotations` that rules and policies read.
     pub annotations: Vec<(Box<str>, Box<str>)>,
@@ -51,4 +59,30 @@ pub struct OwnerRef {
     pub uid: Box<str>,
     /// The owner is the controller of the object.
     pub controller: bool,
+}
+
+impl WireMeta {
+    /// Adds to the labels what annotations say of the Application or of the inventory that the object belongs to.
+    pub(super) fn add_owners_from_annotations(&mut self) {
+        let value = |(key, value): &(Box<str>, Box<str>)| {
+            let value = match &**key {
+                TRACKING_ANNOTATION => self.tracked_by(value)?,
+                INVENTORY_ANNOTATION => value,
+                _ => return None,
+            };
+            Some((key.clone(), Box::from(value)))
+        };
+        let said: Vec<_> = self.annotations.iter().filter_map(value).collect();
+        self.labels.extend(said);
+    }
+
+    /// The Application that tracks this object. Controllers copy annotations to what they make, as that of Deployments does to
+    /// ReplicaSets: one that names another object says nothing of this one.
+    fn tracked_by<'t>(&self, tracking_id: &'t str) -> Option<&'t str> {
+        let (application, object) = tracking_id.split_once(':')?;
+        let (_, place) = object.split_once(':')?;
+        let (namespace, name) = place.split_once('/')?;
+        let is_here = self.namespace.is_empty() || *namespace == *self.namespace;
+        (is_here && *name == *self.name).then_some(application)
+    }
 }

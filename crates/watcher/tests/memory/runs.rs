@@ -23,19 +23,39 @@ fn another_run_of_the_same_name_starts_afresh() {
 
 #[test]
 fn generated_names_are_runs_of_one_thing_and_the_newest_counts() {
-    let run = |n: u32, version: u32, ended: &str| {
-        let mut job = job(n, &format!("migrate-{n}"), version, ended);
-        job["metadata"]["generateName"] = json!("migrate-");
-        job
-    };
+    // The server makes names from the first 58 bytes of what is asked for.
+    for asked in ["migrate-".to_owned(), "migrate".repeat(10)] {
+        let run = |n: u32, version: u32, ended: &str| {
+            let stem = &asked[..asked.len().min(58)];
+            let mut job = job(n, &format!("{stem}{n}"), version, ended);
+            job["metadata"]["generateName"] = json!(asked);
+            job
+        };
+        let harness = OutcomeMemoryHarness::new(OutcomeRetention::Remember);
+        harness.see(&run(2, 5, "Complete"));
+        harness.see(&run(1, 6, "Failed"));
+        harness.deleted(&run(2, 7, "Complete"));
+        harness.deleted(&run(1, 8, "Failed"));
+        assert_eq!((harness.counts(2), harness.counts(1)), (READY, None), "the older one came later");
+        harness.see(&run(3, 9, ""));
+        assert_eq!(harness.counts(2), None);
+    }
+}
+
+#[test]
+fn what_names_a_parent_of_another_namespace_takes_no_room_of_what_it_remembers() {
     let harness = OutcomeMemoryHarness::new(OutcomeRetention::Remember);
-    harness.see(&run(2, 5, "Complete"));
-    harness.see(&run(1, 6, "Failed"));
-    harness.deleted(&run(2, 7, "Complete"));
-    harness.deleted(&run(1, 8, "Failed"));
-    assert_eq!((harness.counts(2), harness.counts(1)), (READY, None), "the older one came later");
-    harness.see(&run(3, 9, ""));
-    assert_eq!(harness.counts(2), None);
+    harness.widget(2, 1);
+    harness.see(&job(1, "migrate", 5, "Complete"));
+    for n in 0..2 * u32::try_from(MAX_PARENT_OUTCOMES).unwrap() {
+        let mut stranger = job(100 + n, &format!("other-{n}"), 10 + n, "Failed");
+        stranger["metadata"]["namespace"] = json!("elsewhere");
+        harness.see(&stranger);
+    }
+    harness.deleted(&job(1, "migrate", 7, "Complete"));
+    let memories = harness.memories();
+    assert_eq!((&*memories.parent.namespace, memories.outcomes.len()), ("shop", 1));
+    assert_eq!(harness.counts(1), READY);
 }
 
 #[test]

@@ -219,3 +219,32 @@ fn a_reference_of_a_cluster_scoped_parent_leads_to_named_namespaces_alone() {
     let refused = select(&["shop"], &json!("bank")).unwrap_err();
     assert!(refused.contains("Pod web in namespace \"bank\""), "{refused}");
 }
+
+#[test]
+fn of_one_name_in_two_namespaces_each_is_expected() {
+    let expected = |refs: Value| {
+        let rule = ReferenceRule {
+            group: 0,
+            path: ReferencePath::parse("spec.refs[*]").unwrap(),
+            of: ("".into(), "Pod".into()),
+            allowed: AllowedNamespaces::listed(["shop", "bank"]),
+        };
+        let rule = ParentRule { references: vec![rule], ..ParentRule::for_policy(POLICY) };
+        let reflector = Reflector::new(|| ());
+        let interest = Interest { parent: vec![rule], ..parents(vec![]) };
+        apply(&reflector, &interest, &cluster_widget(1, &json!({ "refs": refs })));
+        let id = reflector.find_object(&uid(1_000)).unwrap();
+        let row = reflector.read_row(id, |row| row.parent.clone()).flatten().unwrap();
+        let extras = row.view.answers[0].extras.as_ref().unwrap();
+        (extras.expects.len(), extras.counts.clone())
+    };
+    let at = |namespace: &str, name: &str| json!({ "name": name, "namespace": namespace });
+    assert_eq!(expected(json!([at("shop", "web"), at("bank", "web")])), (2, vec![(0, 2)]));
+    let thrice = json!([at("shop", "web"), at("bank", "web"), at("shop", "web"), at("shop", "api")]);
+    assert_eq!(expected(thrice), (4, vec![(0, 3)]));
+    assert_eq!(
+        expected(json!([at("shop", "web"), at("bank", "api")])),
+        (2, vec![]),
+        "their names are enough"
+    );
+}

@@ -7,6 +7,7 @@ mod finalizers;
 mod generation;
 mod kopf_outcomes;
 mod links;
+mod live;
 mod objects;
 mod parents;
 mod plans;

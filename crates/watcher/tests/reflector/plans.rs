@@ -137,6 +137,8 @@ fn an_object_that_was_falsely_buried_comes_back_when_its_kind_is_listed_again() 
 #[test]
 fn a_live_read_that_began_after_another_had_not_found_it_brings_an_object_back() {
     let reflector = reflector();
+    let pass = reflector.begin_list(PODS, None);
+    reflector.finish_list(&pass);
     answered(&reflector, 5);
     let early = reflector.start_read();
     assert!(reflector.apply_live_absence(reflector.find_object(&uid(1)).unwrap(), 5).is_some());

@@ -145,10 +145,10 @@ fn what_a_live_read_knew_first_is_awaited_from_the_watch() {
     assert_eq!(applied, ApplyOutcome::Moved(5));
     let awaited = awaited.expect("it was news");
     apply(&reflector, &owned(), &pod(1, 8, "True"));
-    assert!(!reflector.is_still_awaited(&awaited), "the watch brought it too");
+    assert!(!reflector.give_up_awaiting(&awaited), "the watch brought it too");
     apply(&reflector, &owned(), &pod(1, 9, "False"));
     let (_, awaited) = live(12);
-    assert!(reflector.is_still_awaited(&awaited.expect("news again")), "drift");
+    assert!(reflector.give_up_awaiting(&awaited.expect("news again")), "drift");
 }
 
 #[test]

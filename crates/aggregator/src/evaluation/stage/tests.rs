@@ -1,7 +1,7 @@
 use super::*;
 
 fn answer(reason: ParentReason) -> PolicyAnswer {
-    PolicyAnswer { reason, total: 1, ready: 0, reconciling: false, stalled: false }
+    PolicyAnswer { reason, total: 1, ready: 0, reconciling: false, stalled: false, counted_as: None }
 }
 
 fn name(stage: EvaluationStage) -> String {

@@ -20,6 +20,10 @@ use super::trace::mark_blind;
 use crate::plan::Interest;
 use crate::wire::{ChildObject, WireMeta};
 
+/// Most bytes of `generateName` that the API server makes a name from; its suffix has five more
+/// (`k8s.io/apiserver/pkg/storage/names`).
+const MAX_GENERATED_STEM: usize = 58;
+
 /// Sets the interest in a kind; its remembered outcomes count accordingly.
 pub(in crate::reflector) fn set_memory_interest(
     memory: &OutcomeMemory,
@@ -339,6 +343,7 @@ pub(in crate::reflector) fn observe_final_state(
 
 /// Returns the identity of a run: its name without the suffix that the server generated.
 fn run_slot(meta: &WireMeta) -> Box<str> {
-    let generated = !meta.generate_name.is_empty() && meta.name.starts_with(&*meta.generate_name);
-    if generated { meta.generate_name.clone() } else { meta.name.clone() }
+    let stem = &meta.generate_name[..meta.generate_name.floor_char_boundary(MAX_GENERATED_STEM)];
+    let generated = !stem.is_empty() && meta.name.starts_with(stem);
+    if generated { stem.into() } else { meta.name.clone() }
 }

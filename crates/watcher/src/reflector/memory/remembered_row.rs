@@ -4,6 +4,7 @@ use aggregator::{ChildLink, LinkTarget};
 use readiness::Assessment;
 
 use super::super::links::add_owner_links;
+use super::super::planned::BroughtBy;
 use super::super::row::{ObjectRow, RememberedLinks};
 use super::super::row_store::RowStore;
 use super::super::rows::Rows;
@@ -36,7 +37,7 @@ pub(super) fn project_row(store: &RowStore, memory: &MemoryState, uid: UidKey) -
     });
     let remembered = row.is_some();
     match row {
-        Some(row) => _ = store.store_row(uid, row, None),
+        Some(row) => _ = store.store_row(uid, row, None, BroughtBy::Watch),
         None => drop_remembered_row(store, uid),
     }
     remembered

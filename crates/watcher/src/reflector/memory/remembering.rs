@@ -1,6 +1,7 @@
 //! For whom, and by which rules, the outcome of an object is remembered.
 
 use super::super::links::{LinkTables, api_group_of};
+use super::super::rows::Rows;
 use super::outcome::OutcomeParent;
 use super::parent_selections::ParentSelections;
 use crate::plan::{ChildRule, FindChildrenBy, Interest, OutcomeRetention};
@@ -48,7 +49,8 @@ pub(super) fn remembering_parents(
         for owner in
             meta.owners.iter().filter(|o| o.kind == *kind && api_group_of(&o.api_version) == &**group)
         {
-            if found.iter().all(|known| known.uid != owner.uid) {
+            let is_known = found.iter().any(|known| known.uid == owner.uid);
+            if !is_known && may_count_for(tables.rows, rule, &owner.uid, &meta.namespace) {
                 found.push(OutcomeParent {
                     group: group.clone(),
                     kind: kind.clone(),
@@ -60,4 +62,14 @@ pub(super) fn remembering_parents(
         }
     }
     found
+}
+
+/// Returns `false` if an object in this namespace counts for no owner with this uid, as far as is known: an owner's uid is no
+/// secret, and whoever names it elsewhere must not take the room of what it remembers.
+fn may_count_for(rows: &Rows, rule: &ChildRule, owner: &str, namespace: &str) -> bool {
+    let lives_in = rows.find(owner).and_then(|id| rows.read(id, |row| row.namespace.clone()));
+    lives_in.is_none_or(|lives_in| match &*lives_in {
+        "" => rule.allowed.allows(namespace),
+        own => own == namespace,
+    })
 }

@@ -30,12 +30,8 @@ impl ParentDeletion {
 }
 
 /// Do Rollcall's conditions on a parent, as far as they are about its deletion, say what holds it now?
-pub(super) fn explains_deletion<'c>(
-    status: &ParentStatus,
-    conditions: impl Iterator<Item = &'c str>,
-    deletion: &str,
-) -> bool {
-    conditions.filter_map(|condition| status.our_entry(condition)).all(|ours| {
+pub(super) fn explains_deletion(status: &ParentStatus, conditions: &[&str], deletion: &str) -> bool {
+    conditions.iter().filter_map(|condition| status.our_entry(condition)).all(|ours| {
         let reason = ours.parent_reason();
         let is_deletion = matches!(reason, Some(ParentReason::Terminating | ParentReason::DeletionStuck));
         !is_deletion || ours.message().starts_with(deletion)

@@ -1,5 +1,7 @@
 //! Targets of the answers on one parent, and what templates and expressions make of it.
 
+use std::collections::BTreeSet;
+
 use aggregator::{AnswerExtras, PolicyId, SelectorId};
 use arcstr::ArcStr;
 use rollcall_cel::{CountBudget, ObjectJson};
@@ -125,7 +127,7 @@ pub(super) fn render_target(
     for references in &rule.references {
         render_references(meta, (object, &budget), rule.policy, references, selectors, rendered)?;
     }
-    rendered.for_engine.counts = compute_counts(object, rule)?;
+    rendered.for_engine.counts.extend(compute_counts(object, rule)?);
     Ok(())
 }
 
@@ -179,6 +181,7 @@ fn render_references(
 ) -> Result<(), String> {
     let (group, kind) = &rule.of;
     let references = rule.path.read_references(object, budget).map_err(|error| error.to_string())?;
+    let mut places = BTreeSet::new();
     for reference in references.iter().filter(|reference| reference.refers_to(group, kind)) {
         let Some(name) = reference.name.as_deref().filter(|name| !name.is_empty()) else { continue };
         let namespace = match &*meta.namespace {
@@ -198,6 +201,13 @@ fn render_references(
             selectors.lock().intern_selection(policy, rule.group, namespace, std::iter::once(name));
         rendered.for_engine.selects.push(selector);
         rendered.expect_name(rule.group, name);
+        places.insert((namespace.to_owned(), name));
+    }
+    // Of one name in two namespaces each is expected, which the name alone does not tell.
+    let names: BTreeSet<_> = places.iter().map(|(_, name)| name).collect();
+    if names.len() < places.len() {
+        let count = u32::try_from(places.len()).unwrap_or(u32::MAX);
+        rendered.for_engine.counts.push((rule.group, count));
     }
     Ok(())
 }

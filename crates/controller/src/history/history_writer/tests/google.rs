@@ -3,7 +3,7 @@
 //! An object is created by PUT, with `x-goog-if-generation-match: 0` to require a new key, else 412; a bucket is listed
 //! by version 2 of the list, after `start-after`. <https://cloud.google.com/storage/docs/xml-api/overview>
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::Mutex;
 
@@ -26,6 +26,8 @@ struct GoogleBucket {
     objects: Mutex<BTreeMap<String, Bytes>>,
     /// Number of objects that are stored although their response is lost.
     forgets: AtomicU32,
+    /// Number of lists.
+    lists: AtomicU32,
     /// Malformed requests.
     odd: Mutex<Vec<String>>,
 }
@@ -80,12 +82,20 @@ async fn list(State(bucket): There, RawQuery(query): RawQuery, headers: HeaderMa
     let asked: BTreeMap<_, _> = url::form_urlencoded::parse(query.as_bytes()).collect();
     let of = |name: &str| asked.get(name).map(ToString::to_string).unwrap_or_default();
     let (prefix, after) = (of("prefix"), of("start-after"));
+    bucket.lists.fetch_add(1, Ordering::SeqCst);
     let mut out = "<?xml version=\"1.0\"?><ListBucketResult>".to_owned();
+    let mut folders = BTreeSet::new();
     for (key, body) in &*bucket.objects.lock().unwrap() {
-        if key.starts_with(&prefix) && *key > after {
+        let below = key.strip_prefix(&prefix).and_then(|rest| rest.split_once('/'));
+        if let Some((folder, _)) = below.filter(|_| of("delimiter") == "/") {
+            folders.insert(format!("{prefix}{folder}/"));
+        } else if key.starts_with(&prefix) && *key > after {
             let marks = "<LastModified>2026-11-21T13:45:02.000Z</LastModified><ETag>1</ETag>";
             _ = write!(out, "<Contents><Key>{key}</Key><Size>{}</Size>{marks}</Contents>", body.len());
         }
+    }
+    for folder in folders {
+        _ = write!(out, "<CommonPrefixes><Prefix>{folder}</Prefix></CommonPrefixes>");
     }
     out + "</ListBucketResult>"
 }
@@ -121,4 +131,27 @@ async fn an_object_that_google_has_already_is_not_there_twice() {
     stage.keeps(10).await;
     assert_eq!(stage.messages().await.len(), 10);
     assert_eq!((stage.dropped(), bucket.forgets.load(Ordering::SeqCst)), (0, 0));
+}
+
+#[tokio::test]
+async fn however_far_one_looks_back_only_days_that_are_there_are_listed() {
+    let bucket = Arc::new(GoogleBucket::default());
+    let stage = set(&bucket).await;
+    stage.keeps(10).await;
+    bucket
+        .objects
+        .lock()
+        .unwrap()
+        .insert("h/date=1999-01-01/000000-a-000000.ndjson.gz".to_owned(), Bytes::new());
+    bucket.objects.lock().unwrap().insert("h/notes/today.txt".to_owned(), Bytes::new());
+    let now = stage.clock.now();
+    for (years, days) in [(1, 1), (100, 2), (100_000_000, 2)] {
+        bucket.lists.store(0, Ordering::SeqCst);
+        let since = Time(now.0.saturating_sub(years * 365 * 86_400_000));
+        let found = HistoryEntries::read_range(&stage.store, since, now, |_| true).await.unwrap();
+        assert_eq!(found.entries.len(), 10);
+        // Those of the last minute may be of two days.
+        let asked = bucket.lists.load(Ordering::SeqCst);
+        assert!(((1 + days)..=(2 + days)).contains(&asked), "{asked} lists for {years} years");
+    }
 }

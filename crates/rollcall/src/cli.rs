@@ -7,7 +7,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use controller::args::{ClusterArgs, RunArgs};
 
 use crate::check::CheckArgs;
-use crate::commands::{self, ReleaseArgs};
+use crate::commands;
 use crate::complete::{self, CompletionArgs};
 use crate::demo::DemoArgs;
 use crate::eval::{self, EvalArgs};
@@ -15,6 +15,7 @@ use crate::generate::{self, CrdDefaultsArgs, HealthLuaArgs, ManPagesArgs, Reader
 use crate::install::InstallArgs;
 use crate::live::{DoctorArgs, ExplainArgs, HistoryArgs, PlanArgs, SuggestArgs, TreeArgs, WaitArgs};
 use crate::rbac::{self, RbacArgs};
+use crate::release::{self, ReleaseArgs};
 use crate::version::{self, VersionArgs};
 
 const FIRST_STEPS: &str = "\
@@ -146,7 +147,9 @@ impl CommandLine {
             CliCommand::ManPages(args) => generate::man_pages(&args, build_command()),
             CliCommand::Version(args) => version::print_version(args),
             CliCommand::Complete(words) => complete::print_candidates(&words, build_command()),
-            CliCommand::Release(args) => commands::release_parents(&self.cluster, &args),
+            CliCommand::Release(args) => {
+                commands::block_on(release::release_conditions(&self.cluster, &args))
+            }
         };
         done.unwrap_or_else(|error| {
             crate::text::print_error_line(&format!("{error:#}"));

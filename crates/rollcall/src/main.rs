@@ -11,6 +11,7 @@ mod install;
 mod limits;
 mod live;
 mod rbac;
+mod release;
 mod telemetry;
 mod terminal;
 mod text;

@@ -98,6 +98,17 @@ fn the_right_to_grant_is_a_role_of_its_own_that_names_each_role_and_each_binding
 }
 
 #[test]
+fn the_rights_of_a_release_name_its_own_lease_and_inventory() {
+    let (code, printed, errors) = rbac("", &["--lease-name", "team-a"]);
+    assert_eq!(code, 0, "{errors}");
+    let own = objects(&printed);
+    let (_, role) = own.iter().find(|(name, _)| name == "Role/team-a-lease").unwrap();
+    let named: Vec<_> = role["rules"].as_array().unwrap().iter().map(|rule| &rule["resourceNames"]).collect();
+    assert_eq!(named, [&json!(["team-a"]), &Value::Null, &json!(["team-a-inventory"]), &Value::Null]);
+    assert!(own.iter().any(|(name, _)| name == "RoleBinding/team-a-lease"), "{printed}");
+}
+
+#[test]
 fn what_is_not_valid_prints_no_role() {
     for (name, kind) in [
         (r#""db\n---\nkind: ClusterRole""#, "Database"),
@@ -114,6 +125,7 @@ fn what_is_not_valid_prints_no_role() {
         ["--service-account", "a\n- b"],
         ["--namespace", "A"],
         ["--aggregate-to", "x: y"],
+        ["--lease-name", "a b"],
     ] {
         let (code, printed, errors) = rbac("", &args);
         assert_eq!((code, printed.as_str()), (2, ""), "{errors}");

@@ -134,3 +134,39 @@ fn what_cannot_be_said_in_a_form_is_said_beside_it() {
     assert!(err.contains("RollcallReady"), "{err}");
     assert_eq!(readers(&["--for", "flux"], &falls_back).2, "");
 }
+
+#[test]
+fn a_group_is_read_by_its_own_name_and_in_the_version_that_rollcall_serves() {
+    let group = "apiVersion: rollcall.dev/v1alpha1\nkind: ReadinessGroup\nmetadata: { name: checkout, namespace: shop }\nspec:\n  \
+                 members: [{ kinds: [{ kind: Pod }], labels: { app: checkout } }]\n";
+    let analysis = printed_for("argo-rollouts", group);
+    assert_eq!(analysis["metadata"]["name"], "rollcall-checkout");
+    let query = analysis["spec"]["metrics"][0]["provider"]["prometheus"]["query"].as_str().unwrap();
+    // The policy that stands for groups that select alike is named in metrics only.
+    assert!(query.starts_with("sum(rollcall_parents{policy=\"ReadinessGroup/"), "{query}");
+    let flux = printed_for("flux", group);
+    assert_eq!(flux["healthCheckExprs"][0]["apiVersion"], "rollcall.dev/v1alpha1");
+    let metrics = printed_for("kube-state-metrics", group);
+    assert_eq!(
+        metrics["spec"]["resources"][0]["groupVersionKind"],
+        json!({ "group": "rollcall.dev", "version": "v1alpha1", "kind": "ReadinessGroup" })
+    );
+    let (code, out, err) = readers(&[], group);
+    assert!(code == 0 && !out.contains("VERSION"), "{out}");
+    assert!(!err.contains("names a version"), "{err}");
+}
+
+#[test]
+fn two_groups_that_select_alike_have_a_template_each() {
+    let group = |name: &str| {
+        format!(
+            "---\napiVersion: rollcall.dev/v1alpha1\nkind: ReadinessGroup\nmetadata: {{ name: {name} }}\nspec:\n  members: [{{ kinds: \
+             [{{ kind: Pod }}], labels: {{ app: {name} }} }}]\n"
+        )
+    };
+    let (code, out, err) = readers(&["--for", "argo-rollouts"], &(group("one") + &group("two")));
+    assert_eq!(code, 0, "{err}");
+    for name in ["name: rollcall-one\n", "name: rollcall-two\n"] {
+        assert!(out.contains(name), "{out}");
+    }
+}

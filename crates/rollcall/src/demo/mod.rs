@@ -235,6 +235,7 @@ fn start_service(
         stuck_after: Duration::from_mins(10),
         protected_kinds: Vec::new(),
         grant_roles: Vec::new(),
+        aggregate_to: policy::rbac::DEFAULT_NAME.to_owned(),
         namespaces: Vec::new(),
         records_namespace: Some(DEMO_NAMESPACE.to_owned()),
         policy_selector: None,

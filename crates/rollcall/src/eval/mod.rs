@@ -130,7 +130,10 @@ pub(crate) fn run_eval(cluster: &ClusterArgs, args: &EvalArgs) -> anyhow::Result
     };
     let policies = match args.policy.as_slice() {
         [] => None,
-        files => Some(rollup::read_policies(files, args.stuck_after)?),
+        files => {
+            let read = rollup::read_policies(files, args.stuck_after)?;
+            Some(read.into_iter().map(|(found, compiled)| (found.name, compiled)).collect::<Vec<_>>())
+        }
     };
     let mut session = EvalSession {
         judge,

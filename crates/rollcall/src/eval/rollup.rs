@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::bail;
 use policy::offline::roll_up;
-use policy::{CompiledPolicy, PolicySettings, read_file};
+use policy::{CompiledPolicy, FoundPolicy, PolicySettings, read_file};
 use readiness::Time;
 use rollcall_core::TreeNode;
 use serde_json::value::RawValue;
@@ -17,13 +17,13 @@ use watcher::wire::{ChildObject, WireMeta};
 pub(crate) fn read_policies(
     files: &[PathBuf],
     stuck_after: Duration,
-) -> anyhow::Result<Vec<(String, CompiledPolicy)>> {
+) -> anyhow::Result<Vec<(FoundPolicy, CompiledPolicy)>> {
     let settings = PolicySettings::with_stuck_after(stuck_after);
     let mut all = Vec::new();
     for file in files {
         for found in read_file(file)? {
             match found.compile_spec(&settings) {
-                Ok(compiled) => all.push((found.name, compiled)),
+                Ok(compiled) => all.push((found, compiled)),
                 Err(why) => bail!("{}: policy {}: {why}", file.display(), found.name),
             }
         }

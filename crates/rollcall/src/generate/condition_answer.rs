@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::ensure;
-use policy::{CompiledPolicy, is_status_owned_by_others};
+use api::ReadinessGroup;
+use kube::Resource;
+use policy::{CompiledPolicy, FoundPolicy, is_status_owned_by_others};
 use readiness::rollup::ParentReason;
 
 use crate::eval;
@@ -39,13 +41,33 @@ impl ConditionAnswer {
     }
 }
 
+/// A policy, or a group, that answers for parents of a kind.
+#[derive(Debug)]
+pub(super) struct AnsweringPolicy {
+    /// Its name in metrics: groups that select alike share one.
+    pub(super) label: String,
+    /// The name of the object.
+    pub(super) name: String,
+    pub(super) is_group: bool,
+}
+
+impl AnsweringPolicy {
+    fn of(found: FoundPolicy) -> AnsweringPolicy {
+        let group = found.groups.as_ref().and_then(|groups| groups.group());
+        AnsweringPolicy {
+            is_group: found.groups.is_some(),
+            name: group.map_or_else(|| found.name.clone(), |group| group.name.to_string()),
+            label: found.name,
+        }
+    }
+}
+
 /// What policies write on the parents of one kind.
 #[derive(Debug, Default)]
 pub(super) struct KindAnswers {
-    /// The version that a policy asks for.
+    /// The version that a policy asks for, or in which Rollcall serves its own kind.
     pub(super) version: Option<String>,
-    /// Names of the policies.
-    pub(super) policies: Vec<String>,
+    pub(super) policies: Vec<AnsweringPolicy>,
     pub(super) conditions: Vec<ConditionAnswer>,
 }
 
@@ -53,7 +75,8 @@ pub(super) struct KindAnswers {
 /// nothing.
 pub(super) fn answers_by_kind(files: &[PathBuf]) -> anyhow::Result<BTreeMap<(String, String), KindAnswers>> {
     let mut kinds: BTreeMap<_, KindAnswers> = BTreeMap::new();
-    for (name, policy) in eval::read_policies(files, STUCK_AFTER)? {
+    for (found, policy) in eval::read_policies(files, STUCK_AFTER)? {
+        let name = &found.name;
         let (group, kind) = (&policy.parent.group, &policy.parent.kind);
         if policy.shadow {
             let why = if is_status_owned_by_others(group) {
@@ -68,9 +91,11 @@ pub(super) fn answers_by_kind(files: &[PathBuf]) -> anyhow::Result<BTreeMap<(Str
             |text: &str, also: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || also.contains(c));
         ensure!(plain(group, ".-") && plain(kind, ""), "policy {name}: {kind}.{group} is not a kind");
         let answers = kinds.entry((group.clone(), kind.clone())).or_default();
-        answers.version = answers.version.take().or_else(|| policy.parent.version.clone());
+        let own_version = || policy.shape.is_some().then(|| ReadinessGroup::version(&()).into_owned());
+        let version = answers.version.take().or_else(|| policy.parent.version.clone());
+        answers.version = version.or_else(own_version);
         add_condition(&mut answers.conditions, &policy);
-        answers.policies.push(name);
+        answers.policies.push(AnsweringPolicy::of(found));
     }
     Ok(kinds)
 }

@@ -21,10 +21,12 @@ const CLUSTER_KINDS: [&str; 4] =
 /// What differs between installations.
 pub(super) struct BaseOptions<'a> {
     pub(super) namespace: &'a str,
+    /// The namespace is Rollcall's own: it is made, and goes with it.
+    pub(super) creates_namespace: bool,
     pub(super) image: &'a str,
 }
 
-/// The namespace, the CRDs, and Rollcall's own rights.
+/// The namespace where it is Rollcall's own, the CRDs, and Rollcall's own rights.
 pub(super) fn definitions(options: &BaseOptions<'_>) -> anyhow::Result<Vec<Value>> {
     let mut texts = FIRST.to_vec();
     let crds = policy::crd::crds_yaml()?;
@@ -43,6 +45,7 @@ fn adapt(texts: &[&str], options: &BaseOptions<'_>) -> anyhow::Result<Vec<Value>
         manifests
             .extend(serde_saphyr::from_multiple::<Value>(text)?.into_iter().filter(|one| !one.is_null()));
     }
+    manifests.retain(|manifest| options.creates_namespace || manifest["kind"] != "Namespace");
     for manifest in &mut manifests {
         let kind = manifest["kind"].as_str().unwrap_or_default().to_owned();
         manifest["metadata"]["labels"]["app.kubernetes.io/name"] = json!("rollcall");

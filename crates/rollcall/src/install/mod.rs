@@ -9,7 +9,10 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use controller::args::ClusterArgs;
-use policy::rbac::{RoleOptions, RoleSubject, manifests_yaml, policy_manifests, policy_rights};
+use policy::rbac::{
+    DEFAULT_NAME, DEFAULT_NAMESPACE, RoleOptions, RoleSubject, manifests_yaml, policy_manifests,
+    policy_rights,
+};
 use policy::to_yaml;
 use serde_json::Value;
 
@@ -19,17 +22,19 @@ use crate::text::{print_error_line, write_stdout};
 use base_manifests::BaseOptions;
 use monitoring::{MetricsAccount, ServedMonitors};
 
-/// Name of Rollcall's service account, and of the role into which those of its policies are aggregated.
-const OWN_NAME: &str = "rollcall";
-
 /// `rollcall install`.
 #[derive(Args, Debug)]
 #[command(
     after_help = "It prints and changes nothing. The bundle is what `kubectl apply -k deploy/kustomize` installs, the rights of the \
                   policies, the dashboards as ConfigMaps with the label that Grafana's sidecar looks for, and the alerts: as a \
                   PrometheusRule, with a ServiceMonitor, where the cluster serves these kinds, and in a ConfigMap otherwise. The \
-                  policies themselves are applied after it, when their definition is there. Take it away with `rollcall \
-                  release`, and then `rollcall install | kubectl delete -f -`, which deletes the definitions and every policy.\n\n\
+                  policies themselves are applied after it, when their definition is there.\n\n\
+                  To take it away while the service runs, let it write nothing again, remove its conditions, and delete the rest:\n  \
+                  rollcall release --lease rollcall-system/rollcall --records rollcall-system\n  \
+                  rollcall install -f policies.yaml | kubectl delete --ignore-not-found -f -\n\
+                  The second deletes the definitions with every policy and every group, and the namespace with everything in it. With \
+                  -n NAMESPACE, put its name for rollcall-system and give both flags to install again: a namespace that was there \
+                  before is then neither changed nor deleted.\n\n\
                   From nothing to the first parent that is told:\n  \
                   rollcall suggest --mode write > policies.yaml\n  \
                   rollcall install -f policies.yaml | kubectl apply --server-side -f -\n  \
@@ -45,9 +50,13 @@ pub(crate) struct InstallArgs {
     /// ServiceMonitor.
     #[arg(long)]
     offline: bool,
-    /// Namespace that Rollcall lives in.
+    /// Namespace that Rollcall lives in. One with another name than rollcall-system has to be there: it may be others' too.
     #[arg(short, long, default_value = "rollcall-system", value_name = "NAMESPACE", value_parser = object_name)]
     namespace: String,
+    /// Also print the namespace where it is not rollcall-system: one for Rollcall alone. Applied, it holds all pods in it to
+    /// the restricted Pod Security Standard; deleted, it takes along all that is in it.
+    #[arg(long)]
+    create_namespace: bool,
     /// Image of the service.
     #[arg(long, default_value = concat!("rollcall:", env!("CARGO_PKG_VERSION")), value_name = "IMAGE", value_parser = image_name)]
     image: String,
@@ -126,11 +135,16 @@ async fn has_policies(client: &kube::Client) -> anyhow::Result<bool> {
 
 /// Everything, in an order in which it can be applied.
 fn bundle(args: &InstallArgs, policies: &RbacPolicies, served: ServedMonitors) -> anyhow::Result<Vec<Value>> {
-    let base = BaseOptions { namespace: &args.namespace, image: &args.image };
+    let base = BaseOptions {
+        namespace: &args.namespace,
+        creates_namespace: args.create_namespace || args.namespace == DEFAULT_NAMESPACE,
+        image: &args.image,
+    };
     let roles = RoleOptions {
-        subject: RoleSubject { name: OWN_NAME.to_owned(), namespace: args.namespace.clone() },
+        subject: RoleSubject { name: DEFAULT_NAME.to_owned(), namespace: args.namespace.clone() },
         namespaces: Vec::new(),
-        aggregate_to: OWN_NAME.to_owned(),
+        aggregate_to: DEFAULT_NAME.to_owned(),
+        lease: DEFAULT_NAME.to_owned(),
     };
     let mut manifests = base_manifests::definitions(&base)?;
     for (name, compiled) in &policies.valid {

@@ -63,7 +63,7 @@ pub(crate) async fn print_history(cluster: &ClusterArgs, args: &HistoryArgs) -> 
                     .await
                     .map_or_else(|_| "default".to_owned(), |c| c.default_namespace),
             };
-            let store = HistoryStore::open(url)?;
+            let store = HistoryStore::open_existing(url)?;
             let found =
                 HistoryEntries::read_range(&store, since, now, |line| is_about(line, kind, &namespace, name))
                     .await?;

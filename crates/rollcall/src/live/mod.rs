@@ -46,7 +46,14 @@ async fn open_cluster(
     what: &[String],
 ) -> anyhow::Result<(PolicyCluster, Vec<ObjectTarget>)> {
     let (client, namespace) = connect_cluster(cluster).await?;
-    let targets = target::find_targets(&client, what).await?;
+    let mut targets = target::find_targets(&client, what).await?;
+    if !scope.all_namespaces {
+        // What is read may be more: children of a cluster-scoped object, and those that a policy finds elsewhere.
+        let own = scope.namespace.as_ref().unwrap_or(&namespace);
+        for target in targets.iter_mut().filter(|target| target.namespaced) {
+            target.namespace = Some(own.clone());
+        }
+    }
     let cluster = PolicyCluster::new(client, scope, &namespace, &targets).await?;
     Ok((cluster, targets))
 }

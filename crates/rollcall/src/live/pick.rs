@@ -114,7 +114,7 @@ mod tests {
 
     fn target(kind: &str, group: &str, name: Option<&str>) -> ObjectTarget {
         let kind = KindName { group: group.to_owned(), kind: kind.to_owned() };
-        ObjectTarget { kind, namespaced: true, name: name.map(str::to_owned) }
+        ObjectTarget { kind, namespaced: true, namespace: None, name: name.map(str::to_owned) }
     }
 
     #[test]
@@ -124,6 +124,11 @@ mod tests {
         assert_eq!(pick_targets(forest(), &[target("Database", "", Some("db"))])[0].children.len(), 1);
         assert!(pick_targets(forest(), &[target("Database", "", Some("other"))]).is_empty());
         assert!(pick_targets(forest(), &[target("Database", "other.io", None)]).is_empty());
+        let placed = |namespace: &str| ObjectTarget {
+            namespace: Some(namespace.to_owned()),
+            ..target("Database", "", Some("db"))
+        };
+        assert_eq!(["", "vault"].map(|namespace| pick_targets(forest(), &[placed(namespace)]).len()), [1, 0]);
         assert_eq!(pick_targets(forest(), &[target("Shop", "", None)]).len(), 1);
         let both = [target("Shop", "", Some("books")), target("Database", "", Some("db"))];
         assert_eq!(pick_targets(forest(), &both).len(), 2, "one below the other");

@@ -7,7 +7,7 @@ use anyhow::bail;
 use api::ReadinessPolicySpec;
 use api::policy::ParentSpec;
 use inspect::client::InspectClient;
-use policy::offline::roll_up;
+use policy::offline::roll_up_since;
 use policy::{CompiledPolicy, FoundPolicy, GroupRule, PolicySettings, compile, read_file};
 use readiness::rollup::ParentReason;
 use readiness::{RuleKind, StuckLimits, Time, assess};
@@ -40,6 +40,9 @@ pub(super) struct PolicyCluster {
     kinds_without_policy: BTreeSet<KindName>,
     /// Built-in kinds, which are evaluated by themselves.
     standalone_kinds: BTreeSet<KindName>,
+    /// Why policies of the cluster are not known: of all kinds, and of single ones whose policies do not compile.
+    unknown_policies: Option<String>,
+    refused_policies: BTreeMap<KindName, String>,
     /// Kinds that could not be read, with the error; each is reported once.
     unread: BTreeMap<String, String>,
     /// Kinds that are not visible: group and kind.
@@ -71,7 +74,7 @@ impl PolicyCluster {
         for found in cluster.read_policies(scope).await? {
             match found.compile_spec(&PolicySettings::with_stuck_after(STUCK_AFTER)) {
                 Ok(compiled) => cluster.policies.push((found.name, compiled)),
-                Err(why) => _ = cluster.unread.insert(format!("policy {}", found.name), why),
+                Err(why) => cluster.note_refused(&found, why),
             }
         }
         cluster.load_libraries().await;
@@ -97,6 +100,8 @@ impl PolicyCluster {
             namespace: None,
             kinds_without_policy: BTreeSet::new(),
             standalone_kinds: BTreeSet::new(),
+            unknown_policies: None,
+            refused_policies: BTreeMap::new(),
             unread: BTreeMap::new(),
             hidden: BTreeSet::new(),
         }
@@ -106,6 +111,8 @@ impl PolicyCluster {
         if scope.files.is_empty() {
             return Ok(controller::release::list_policies(&self.client).await.unwrap_or_else(|error| {
                 self.unread.insert("ReadinessPolicy.rollcall.dev".to_owned(), format!("{error:#}"));
+                self.unknown_policies =
+                    Some(format!("policies could not be read ({error:#}): pass them with -f"));
                 Vec::new()
             }));
         }
@@ -114,6 +121,21 @@ impl PolicyCluster {
             found.extend(read_file(file)?);
         }
         Ok(found)
+    }
+
+    /// A policy that does not compile: by the one that was accepted before it, which the service keeps, more may be asked for.
+    fn note_refused(&mut self, found: &FoundPolicy, why: String) {
+        if let Ok(spec) = &found.spec {
+            let kind = KindName { group: spec.parent.group.clone(), kind: spec.parent.kind.clone() };
+            self.refused_policies.insert(kind, format!("policy {} does not compile: {why}", found.name));
+        }
+        self.unread.insert(format!("policy {}", found.name), why);
+    }
+
+    /// Why it is not known what all policies ask of these objects, if it is not.
+    pub(super) fn unknown_policies_text(&self, targets: &[ObjectTarget]) -> Option<String> {
+        let refused = targets.iter().find_map(|target| self.refused_policies.get(&target.kind));
+        self.unknown_policies.as_ref().or(refused).cloned()
     }
 
     /// Reads the health scripts of ConfigMaps. A ConfigMap that cannot be read yields a rule that evaluates nothing.
@@ -255,7 +277,17 @@ impl PolicyCluster {
 
     /// Aggregates these objects by the policies.
     pub(super) fn build_trees(&self, objects: &[&ParentObject], now: Time) -> Vec<TreeNode> {
-        self.complete_trees(roll_up(&self.policies, objects, &self.hidden, now), objects, now)
+        self.build_trees_since(objects, (Time(i64::MIN), now))
+    }
+
+    /// The same, if the objects have been as they are since then, and no longer.
+    pub(super) fn build_trees_since(
+        &self,
+        objects: &[&ParentObject],
+        (since, now): (Time, Time),
+    ) -> Vec<TreeNode> {
+        let trees = roll_up_since(&self.policies, objects, &self.hidden, (since, now));
+        self.complete_trees(trees, objects, now)
     }
 
     /// Adds what no policy covers: objects that own nothing, and kinds that are evaluated by themselves.

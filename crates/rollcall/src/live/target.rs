@@ -20,6 +20,8 @@ pub(super) struct ObjectTarget {
     pub(super) kind: KindName,
     /// `true` if the kind is namespaced.
     pub(super) namespaced: bool,
+    /// Its namespace; `None` for any, and for cluster-scoped objects.
+    pub(super) namespace: Option<String>,
     pub(super) name: Option<String>,
 }
 
@@ -28,6 +30,7 @@ impl ObjectTarget {
     pub(super) fn matches_node(&self, node: &TreeNode) -> bool {
         self.kind.kind == node.kind
             && self.kind.group == node.group
+            && self.namespace.as_ref().is_none_or(|namespace| *namespace == node.namespace)
             && self.name.as_ref().is_none_or(|name| *name == node.name)
     }
 }
@@ -77,7 +80,7 @@ pub(super) async fn find_targets(
     }
     let target = |(word, name): (String, Option<String>)| {
         let DiscoveredKind { kind, namespaced, .. } = choose_kind(&word, &known)?.clone();
-        Ok(ObjectTarget { kind, namespaced, name })
+        Ok(ObjectTarget { kind, namespaced, namespace: None, name })
     };
     split.into_iter().map(target).collect()
 }

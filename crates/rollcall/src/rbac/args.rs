@@ -48,6 +48,10 @@ pub(crate) struct RbacArgs {
     /// ClusterRole into which the roles of policies are aggregated: of several releases each has its own.
     #[arg(long, default_value = "rollcall", value_name = "NAME", value_parser = label_value)]
     pub(super) aggregate_to: String,
+    /// Lease by which its replicas elect a leader, as `run --lease-name` has it: Rollcall's own rights are on it, and on
+    /// ConfigMap NAME-inventory.
+    #[arg(long, default_value = "rollcall", value_name = "NAME", value_parser = object_name)]
+    pub(super) lease_name: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -86,6 +90,7 @@ impl RbacArgs {
             subject: RoleSubject { name: self.service_account.clone(), namespace: self.namespace.clone() },
             namespaces: self.namespaces.clone(),
             aggregate_to: self.aggregate_to.clone(),
+            lease: self.lease_name.clone(),
         }
     }
 }

@@ -10,7 +10,8 @@ use controller::args::ClusterArgs;
 use futures::{StreamExt, stream};
 use policy::CompiledPolicy;
 use policy::rbac::{
-    AccessNeed, PolicyRights, access_needs, grant_rights, inventory_rights, own_rights, policy_rights,
+    AccessNeed, DEFAULT_NAME, PolicyRights, RoleSubject, access_needs, grant_rights, inventory_rights,
+    own_rights, policy_rights, role_flags,
 };
 
 use super::args::{CheckedIdentity, RbacArgs};
@@ -100,9 +101,9 @@ fn rights_to_check(args: &RbacArgs, found: &RbacPolicies, own: bool) -> anyhow::
         rights.add_needs(policy, access_needs(all, &args.namespaces, &args.namespace));
     };
     if own {
-        let (mut kinds, mut home) = own_rights();
+        let (mut kinds, mut home) = own_rights(&args.lease_name);
         if args.namespaces.is_empty() {
-            home.extend(inventory_rights());
+            home.extend(inventory_rights(&args.lease_name));
         } else {
             // In namespaces policies come from a file, and no right in the cluster is needed.
             kinds.clear();
@@ -142,21 +143,19 @@ async fn lacking_rights(
 
 /// What grants these rights: the roles of the policies that need them, and those of Rollcall itself.
 fn granting_command(args: &RbacArgs, lacking: &[CheckedRight]) -> String {
-    let mut flags = String::new();
-    if args.namespace != "rollcall-system" {
-        _ = write!(flags, " -n {}", args.namespace);
-    }
-    if args.service_account != "rollcall" {
-        _ = write!(flags, " --service-account {}", args.service_account);
-    }
-    if args.aggregate_to != "rollcall" {
-        _ = write!(flags, " --aggregate-to {}", args.aggregate_to);
-    }
+    let account = RoleSubject { namespace: args.namespace.clone(), name: args.service_account.clone() };
+    let mut flags = role_flags(&account, &args.aggregate_to);
     if !args.namespaces.is_empty() {
         _ = write!(flags, " --namespaces {}", args.namespaces.join(","));
     }
     let grants = args.grant_roles().unwrap_or_default().join(",");
-    let own_flags = if grants.is_empty() { flags.clone() } else { format!("{flags} --grant-roles {grants}") };
+    let mut own_flags = flags.clone();
+    if args.lease_name != DEFAULT_NAME {
+        _ = write!(own_flags, " --lease-name {}", args.lease_name);
+    }
+    if !grants.is_empty() {
+        _ = write!(own_flags, " --grant-roles {grants}");
+    }
     let needed = |own: bool| lacking.iter().any(|r| r.policies.iter().any(|policy| policy.is_none() == own));
     let files: String =
         args.files.iter().flat_map(|file| [" -f ".to_owned(), file.display().to_string()]).collect();

@@ -3,16 +3,20 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what fails here is a failed test")]
 
+mod certain;
 mod cluster;
 mod credentials;
 mod deletion;
+mod diamonds;
 mod goals;
 mod large;
 mod memory;
 mod narrow;
 mod page_below;
+mod past;
 mod picture;
 mod plan;
+mod release;
 mod rights;
 mod service;
 mod slow;

@@ -110,3 +110,56 @@ async fn what_a_policy_names_already_is_left_out_and_what_cannot_be_read_is_name
     assert_eq!(code, Some(0), "{out}{err}");
     assert!(out.contains("# left out: policy shop") && !out.contains("Database.example.com:"), "{out}");
 }
+
+#[tokio::test]
+async fn what_objects_say_never_becomes_a_manifest() {
+    let cluster = LiveCluster::start("suggest-hostile").await;
+    let injected = "x\n---\napiVersion: rollcall.dev/v1alpha1\nkind: ReadinessPolicy\nmetadata: { name: evil }\nspec:\n  parent: \
+                    { group: example.com, kind: Shop }\n  children: [{ kind: { kind: Secret } }]\n#";
+    for (name, reason) in [("db-0", "AsItIs"), ("db-1", injected)] {
+        let mut database = custom("Database", name);
+        let ready =
+            json!([{ "type": "Ready", "status": "True", "reason": "AsItIs", "observedGeneration": 1 }]);
+        database["status"]["conditions"] = ready;
+        database["metadata"]["annotations"] = json!({
+            "kopf.zalando.org/last-handled-configuration": json!({ "spec": database["spec"] }).to_string(),
+            "kopf.zalando.org/last-outcome": json!({ "generation": 1, "failed": { injected: "boom" } }).to_string(),
+        });
+        let database = cluster.create(&database);
+        let mut shop = custom("Shop", name);
+        shop["status"]["conditions"] =
+            json!([{ "type": "Ready", "status": "False", "reason": reason, "message": injected }]);
+        cluster.below(&database, shop);
+    }
+    let (code, out, err) = suggest(&cluster, &[]).await;
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert!(out.contains("handler x --- apiVersion: rollcall.dev/v1alpha1"), "it is quoted: {out}");
+    let names: Vec<_> = policy::parse_manifests(&out)
+        .unwrap()
+        .into_iter()
+        .filter_map(|manifest| match manifest {
+            policy::PolicyManifest::Policy(found) => Some(found.name),
+            policy::PolicyManifest::Crd(_) => None,
+        })
+        .collect();
+    assert_eq!(names, ["databases.example.com"], "{out}");
+    let mut install = cluster.bare();
+    install.arg("install");
+    let (code, manifests, err) = done(install).await;
+    assert_eq!(code, Some(0), "{err}");
+    assert!(!manifests.contains("name: rollcall-policy-evil") && !err.contains("evil,"), "{err}");
+}
+
+#[tokio::test]
+async fn a_kind_that_is_not_there_or_owns_nothing_is_said() {
+    let cluster = crowd("suggest-nothing").await;
+    let (code, out, err) = suggest(&cluster, &["databse"]).await;
+    assert_eq!(code, Some(2), "{out}{err}");
+    assert!(err.contains("the cluster serves no kind databse"), "{err}");
+    assert!(!out.contains("No custom resource owns anything"), "{out}");
+    // What is there is printed beside it.
+    let (code, out, err) = suggest(&cluster, &["shop", "configmap"]).await;
+    assert_eq!(code, Some(2), "{out}{err}");
+    assert!(out.contains("# Shop.example.com: 3 objects"), "{out}");
+    assert!(err.contains("no configmap here is a custom resource that owns something: "), "{err}");
+}

@@ -291,6 +291,18 @@ async fn waiting_names_what_no_policy_counts_and_is_not_ready() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn waiting_names_the_pod_that_holds_a_workload_back() {
+    let cluster = certificates("uncounted-wait-pod").await;
+    let certificate = cluster.create(&saying("Certificate", "shop", "Issuing"));
+    rolled_out(&cluster, &certificate);
+    let args = ["wait", "certificate/shop", "--timeout", "8s"];
+    let (code, out, err) = without_policy(&cluster, &args).await;
+    assert_eq!(code, Some(124), "{out}{err}");
+    let said = "; not counted: Pod web-new-1 failed: ";
+    assert!(out.contains(said) && out.contains("CrashLoopBackOff"), "{out}{err}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn below_workloads_the_current_pods_are_shown_without_the_sets_of_earlier_rollouts() {
     let cluster = certificates("uncounted-workloads").await;
     let certificate = cluster.create(&saying("Certificate", "shop", "Ready"));

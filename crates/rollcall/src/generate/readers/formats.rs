@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use policy::to_yaml;
 use serde_json::{Value, json};
 
-use super::super::condition_answer::{ConditionAnswer, KindAnswers, READY_REASON, TERMINAL_REASONS};
+use super::super::condition_answer::{
+    AnsweringPolicy, ConditionAnswer, KindAnswers, READY_REASON, TERMINAL_REASONS,
+};
 use super::cel_answer::CelObject;
 use super::reading_tool::ReadingTool;
 use crate::text::print_error_line;
@@ -218,7 +220,8 @@ fn kube_state_metrics(kinds: &[ReadKind]) -> anyhow::Result<String> {
 fn argo_rollouts(kinds: &[ReadKind]) -> anyhow::Result<String> {
     let mut texts = Vec::new();
     for policy in kinds.iter().flat_map(|kind| &kind.answers.policies) {
-        let query = format!("sum(rollcall_parents{{policy=\"{policy}\", verdict!=\"Ready\"}})");
+        let AnsweringPolicy { label, name, is_group } = policy;
+        let query = format!("sum(rollcall_parents{{policy=\"{label}\", verdict!=\"Ready\"}})");
         let metric = json!({
             "name": "not-ready", "interval": "30s", "count": 5, "failureLimit": 1,
             "successCondition": "len(result) > 0 && result[0] == 0",
@@ -226,10 +229,17 @@ fn argo_rollouts(kinds: &[ReadKind]) -> anyhow::Result<String> {
         });
         let template = json!({
             "apiVersion": "argoproj.io/v1alpha1", "kind": "AnalysisTemplate",
-            "metadata": { "name": format!("rollcall-{policy}") },
+            "metadata": { "name": format!("rollcall-{name}") },
             "spec": { "args": [{ "name": "prometheus" }], "metrics": [metric] },
         });
-        let what = format!("# Argo Rollouts: no parent of policy {policy} is not ready, over two minutes.\n");
+        let what = if *is_group {
+            format!(
+                "# Argo Rollouts: group {name} is ready over two minutes, and so are those that select as it does: they are counted \
+                 together.\n"
+            )
+        } else {
+            format!("# Argo Rollouts: no parent of policy {name} is not ready, over two minutes.\n")
+        };
         texts.push(format!("{what}{}", to_yaml(&template)?));
     }
     Ok(texts.join("---\n"))

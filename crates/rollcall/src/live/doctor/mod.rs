@@ -15,6 +15,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use controller::access_review::ReviewSubject;
 use controller::args::ClusterArgs;
+use policy::rbac::RoleSubject;
 use policy::{PolicySettings, read_file};
 
 use super::connect::connect_cluster;
@@ -63,6 +64,11 @@ impl ServiceAccountName {
     /// As whose rights are reviewed.
     pub(super) fn to_subject(&self) -> ReviewSubject {
         ReviewSubject::ServiceAccount(self.0.clone(), self.1.clone())
+    }
+
+    /// To whom rights are granted.
+    pub(super) fn to_role_subject(&self) -> RoleSubject {
+        RoleSubject { namespace: self.0.clone(), name: self.1.clone() }
     }
 }
 

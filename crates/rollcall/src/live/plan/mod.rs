@@ -70,8 +70,9 @@ pub(crate) struct PlanArgs {
 }
 
 pub(crate) async fn plan_policies(cluster: &ClusterArgs, args: &PlanArgs) -> anyhow::Result<ExitCode> {
-    // A file that cannot be read is said without a cluster.
+    // A file or a history that cannot be read is said without a cluster.
     let files = args.files.iter().map(|file| read_file(file)).collect::<anyhow::Result<Vec<_>>>()?;
+    let history = args.replay.as_deref().map(HistoryStore::open_existing).transpose()?;
     let (client, _) = connect_cluster(cluster).await?;
     let now = current_time();
     let before = controller::release::list_policies(&client).await.context("failed to list policies")?;
@@ -103,10 +104,10 @@ pub(crate) async fn plan_policies(cluster: &ClusterArgs, args: &PlanArgs) -> any
         unread.push(format!("rights of {}: {error:#}", args.service_account.to_subject()));
         Vec::new()
     });
-    let replayed = match &args.replay {
-        Some(url) => {
+    let replayed = match &history {
+        Some(store) => {
             replay_history(
-                url,
+                store,
                 Time(now.0 - saturating_millis(args.since)),
                 now,
                 (&now_decided, &then_decided),
@@ -117,8 +118,15 @@ pub(crate) async fn plan_policies(cluster: &ClusterArgs, args: &PlanArgs) -> any
         }
         None => Vec::new(),
     };
-    let report =
-        PlanReport { policies: changes, replayed, parents, lacking, unread, files: args.files.clone() };
+    let report = PlanReport {
+        policies: changes,
+        replayed,
+        parents,
+        lacking,
+        unread,
+        files: args.files.clone(),
+        account: args.service_account.clone(),
+    };
     for what in &report.unread {
         print_error_line(&format!("not read: {what}"));
     }
@@ -128,7 +136,7 @@ pub(crate) async fn plan_policies(cluster: &ClusterArgs, args: &PlanArgs) -> any
 
 /// Plays what was recorded under each policy that changes.
 async fn replay_history(
-    url: &str,
+    store: &HistoryStore,
     since: Time,
     now: Time,
     decided: (&DecidedPolicies, &DecidedPolicies),
@@ -136,10 +144,9 @@ async fn replay_history(
     unread: &mut Vec<String>,
 ) -> anyhow::Result<Vec<ReplayedPolicy>> {
     let before: BTreeMap<_, _> = decided.0.compiled().collect();
-    let store = HistoryStore::open(url)?;
     let changed: Vec<_> = decided.1.compiled().filter(|(name, _)| names(changes, name)).collect();
     let of_changed = |policy: &str| changed.iter().any(|(name, _)| name == policy);
-    let found = HistoryEntries::read_range(&store, since, now, |entry| of_changed(&entry.policy)).await?;
+    let found = HistoryEntries::read_range(store, since, now, |entry| of_changed(&entry.policy)).await?;
     unread.extend(found.unreadable.iter().map(|(batch, why)| format!("{batch}: {why}")));
     let replayed = changed.iter().map(|(name, compiled)| {
         let would = AnswerDamping::of_policy(compiled);

@@ -4,8 +4,10 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use policy::rbac::{DEFAULT_NAME, role_flags};
 use serde_json::json;
 
+use super::super::doctor::ServiceAccountName;
 use super::condition_change::{ConditionChange, ConditionChanges, ParentSays, ParentTurn};
 use super::policy_change::PlannedPolicyChange;
 use super::replay::ReplayedPolicy;
@@ -35,6 +37,8 @@ pub(super) struct PlanReport {
     /// What could not be read, with the error.
     pub(super) unread: Vec<String>,
     pub(super) files: Vec<PathBuf>,
+    /// The account whose rights were checked.
+    pub(super) account: ServiceAccountName,
 }
 
 impl PlanReport {
@@ -100,15 +104,17 @@ impl PlanReport {
             _ = writeln!(text, "{}", sanitize_text(right));
         }
         if !self.lacking.is_empty() && !self.files.is_empty() {
-            let files: String =
-                self.files.iter().flat_map(|file| [" -f ".to_owned(), file.display().to_string()]).collect();
-            _ = writeln!(
-                text,
-                "grant them with `rollcall rbac{} | kubectl apply -f -`",
-                sanitize_text(&files)
-            );
+            _ = writeln!(text, "grant them with `{}`", sanitize_text(&self.granting_command()));
         }
         text
+    }
+
+    /// What grants the rights to the account that was checked.
+    fn granting_command(&self) -> String {
+        let files: String =
+            self.files.iter().flat_map(|file| [" -f ".to_owned(), file.display().to_string()]).collect();
+        let flags = role_flags(&self.account.to_role_subject(), DEFAULT_NAME);
+        format!("rollcall rbac{files}{flags} | kubectl apply -f -")
     }
 
     fn summary(&self) -> String {
@@ -148,4 +154,36 @@ fn said_line(when: &str, says: Option<&ParentSays>) -> StyledLine {
     let shadow = if says.shadow { " (shadow: not written)" } else { "" };
     line.append_text(TextStyle::of_verdict(says.status), says.status)
         .append_text(TextStyle::Plain, format!(" {}: {}{shadow}", says.reason, says.message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::doctor::parse_service_account;
+    use super::*;
+
+    fn said(account: &str) -> String {
+        let report = PlanReport {
+            policies: Vec::new(),
+            replayed: Vec::new(),
+            parents: ConditionChanges::default(),
+            lacking: vec!["lacks list databases.example.com".to_owned()],
+            unread: Vec::new(),
+            files: vec!["policy.yaml".into()],
+            account: parse_service_account(account).expect("an account"),
+        };
+        report.render_text(SHOWN_PARENTS)
+    }
+
+    #[test]
+    fn what_lacks_is_granted_to_the_account_that_was_asked_about() {
+        let text = said("rollcall-system/rollcall");
+        assert!(
+            text.ends_with("grant them with `rollcall rbac -f policy.yaml | kubectl apply -f -`\n"),
+            "{text}"
+        );
+        let text = said("watchers/team-a");
+        let command =
+            "`rollcall rbac -f policy.yaml -n watchers --service-account team-a | kubectl apply -f -`";
+        assert!(text.contains(command), "{text}");
+    }
 }

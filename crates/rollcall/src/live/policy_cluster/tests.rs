@@ -18,6 +18,8 @@ fn cluster() -> PolicyCluster {
         namespace: None,
         kinds_without_policy: BTreeSet::new(),
         standalone_kinds: BTreeSet::new(),
+        unknown_policies: None,
+        refused_policies: BTreeMap::new(),
         unread: BTreeMap::new(),
         hidden: BTreeSet::new(),
     }

@@ -29,7 +29,7 @@ use suggested_policy::PolicySuggestion;
     after_help = "It lists the metadata of every kind that the cluster serves, and whole objects of the custom kinds that own \
                   something, with your own rights; it changes nothing. What it prints is a file of policies, in shadow mode unless told otherwise, with \
                   what each rests on in comments: check it, read it, apply it. A kind is left out if a policy names it already, or \
-                  if it says Ready itself, and nowhere while its children are not.\n\nExit codes: 0 printed; 2 the cluster could not be read."
+                  if it says Ready itself, and nowhere while its children are not.\n\nExit codes: 0 printed; 2 the cluster could not be read, or a kind that was named is not served or owns nothing."
 )]
 pub(crate) struct SuggestArgs {
     /// Only these kinds of parents.
@@ -65,6 +65,8 @@ enum SuggestedMode {
 struct SuggestionRun {
     suggestions: Vec<PolicySuggestion>,
     unread: BTreeMap<String, String>,
+    /// Kinds that were named and for which nothing is suggested, with the reason.
+    without: Vec<String>,
 }
 
 pub(crate) async fn suggest_policies(cluster: &ClusterArgs, args: &SuggestArgs) -> anyhow::Result<ExitCode> {
@@ -74,8 +76,11 @@ pub(crate) async fn suggest_policies(cluster: &ClusterArgs, args: &SuggestArgs) 
     if args.mode == SuggestedMode::Write {
         run.suggestions.iter_mut().for_each(PolicySuggestion::let_write);
     }
-    print_suggestions(&run.suggestions, args)?;
-    Ok(ExitCode::SUCCESS)
+    if !run.suggestions.is_empty() || run.without.is_empty() {
+        print_suggestions(&run.suggestions, args)?;
+    }
+    run.without.iter().for_each(|why| print_error_line(why));
+    Ok(ExitCode::from(if run.without.is_empty() { 0 } else { 2 }))
 }
 
 /// The policies that are suggested for a cluster, in shadow mode. What could not be read is reported.
@@ -117,14 +122,33 @@ async fn collect_suggestions(client: &kube::Client, args: &SuggestArgs) -> anyho
         suggestions.push(suggestion);
     }
     judge_suggestions(client, &mut suggestions, &seen).await?;
-    Ok(SuggestionRun { suggestions, unread })
+    let without = args.kinds.iter().filter_map(|kind| reason_without(kind, &survey)).collect();
+    Ok(SuggestionRun { suggestions, unread, without })
 }
 
-/// Compiles what is suggested, as a policy that is read from a file.
+/// Why nothing is suggested for a kind that was named; `None` where something is.
+fn reason_without(asked: &String, survey: &OwnerSurvey) -> Option<String> {
+    let is = |api: &&ApiKind| is_asked_for(api, std::slice::from_ref(asked));
+    let served: Vec<_> = survey.served.iter().filter(is).collect();
+    let owns = |name| survey.find_kind(name).is_some_and(|api| is(&api));
+    if served.is_empty() {
+        return Some(format!(
+            "the cluster serves no kind {asked} that can be listed: `kubectl api-resources --verbs=list` names those that it serves"
+        ));
+    }
+    (!survey.owners.keys().any(owns)).then(|| {
+        format!(
+            "no {asked} here is a custom resource that owns something: there is no policy to suggest for it"
+        )
+    })
+}
+
+/// Compiles what is suggested, as a policy that is read from a file. Of what is printed only the policy itself is taken: what it
+/// rests on quotes objects that anyone may have written.
 fn compile_suggestions(suggestions: &[PolicySuggestion]) -> anyhow::Result<Vec<(String, CompiledPolicy)>> {
     let mut policies = Vec::new();
     for suggestion in suggestions.iter().filter(|suggestion| suggestion.left_out.is_none()) {
-        for manifest in parse_manifests(&suggestion.to_text())? {
+        for manifest in parse_manifests(&suggestion.policy.to_string())? {
             let policy::PolicyManifest::Policy(found) = manifest else { continue };
             let spec = found.spec.map_err(anyhow::Error::msg)?;
             let compiled = compile(&spec, STUCK_AFTER)

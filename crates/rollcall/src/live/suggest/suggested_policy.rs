@@ -11,6 +11,7 @@ use watcher::ApiKind;
 use super::super::target::KindName;
 use super::owner_survey::OwnedKinds;
 use super::parent_evidence::ParentEvidence;
+use crate::text::sanitize_text;
 
 /// Children of one kind, as the parents of a kind own them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -155,10 +156,10 @@ impl PolicySuggestion {
             if self.objects == 1 { "1 object".to_owned() } else { format!("{} objects", self.objects) };
         let mut text = format!("# {}.{}: {objects}\n", self.kind, self.group);
         for what in &self.evidence {
-            _ = writeln!(text, "# - {what}");
+            _ = writeln!(text, "# - {}", one_line(what));
         }
         if let Some(why) = &self.left_out {
-            _ = writeln!(text, "# left out: {why}");
+            _ = writeln!(text, "# left out: {}", one_line(why));
             return text + "\n";
         }
         let spec = &self.policy["spec"];
@@ -193,6 +194,11 @@ impl PolicySuggestion {
         text.push('\n');
         text
     }
+}
+
+/// The text in one line of a comment: it may quote objects of whomever, and what follows a line break would be YAML.
+fn one_line(text: &str) -> String {
+    sanitize_text(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
 }
 
 /// Kinds that are ready because they exist say nothing of a parent.

@@ -2,6 +2,7 @@
 //! wait for.
 
 mod object_wait;
+mod quiet_span;
 mod ready_wait;
 mod status_line;
 mod wait_goal;
@@ -32,7 +33,8 @@ pub(crate) struct WaitArgs {
     /// Maximum time to wait.
     #[arg(long, default_value = "5m", value_parser = humantime::parse_duration, value_name = "DURATION")]
     timeout: Duration,
-    /// State to wait for: `ready`, the object and all of its children; or as in `kubectl wait`, for objects of any kind:
+    /// State to wait for: `ready`, the object and all of its children, where an operator that leaves no mark has to be quiet for
+    /// the policy's `settle` from now on, unless the service has told the object ready; or as in `kubectl wait`, for objects of any kind:
     /// `create`, `delete`, `condition=TYPE` or `condition=TYPE=STATUS` (default status: True). A condition about an older
     /// generation does not count.
     #[arg(long = "for", default_value = "ready", value_name = "WHAT")]

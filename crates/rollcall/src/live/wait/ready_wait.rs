@@ -18,6 +18,7 @@ use super::super::scope_args::ScopeArgs;
 use super::super::target::ObjectTarget;
 use super::super::uncounted::{PolicyAnswers, worst_uncounted};
 use super::super::uncounted_search::{SearchDepth, add_uncounted};
+use super::quiet_span::QuietSpan;
 use super::status_line::{StatusLine, UNANSWERED_TEXT, end_unanswered};
 use crate::eval::current_time;
 
@@ -34,9 +35,9 @@ struct UncountedCauses {
 }
 
 impl UncountedCauses {
-    /// What policies say in all trees, if it is time to look.
-    fn collect_answers(&self, trees: &[TreeNode]) -> Option<PolicyAnswers> {
-        (self.due <= Instant::now()).then(|| PolicyAnswers::collect(trees))
+    /// What policies say in all of these trees, if it is time to look.
+    fn collect_answers(&self, trees: impl FnOnce() -> Vec<TreeNode>) -> Option<PolicyAnswers> {
+        (self.due <= Instant::now()).then(|| PolicyAnswers::collect(&trees()))
     }
 
     /// Looks below these trees, and keeps the worst that is found.
@@ -48,7 +49,7 @@ impl UncountedCauses {
         deadline: Instant,
     ) {
         self.due = Instant::now() + LOOK_BELOW_INTERVAL;
-        let depth = SearchDepth::AboveWorkloads;
+        let depth = SearchDepth::Everything;
         let added = add_uncounted(cluster, &mut trees, answers, depth, current_time());
         if timeout_at(deadline, added).await.is_ok() {
             let worst = trees.iter().filter(|tree| !is_node_ready(tree)).find_map(worst_uncounted);
@@ -88,12 +89,19 @@ pub(super) async fn wait_until_ready(
         return end_unanswered(&mut line);
     };
     let mut last = UNANSWERED_TEXT.to_owned();
+    let mut quiet = QuietSpan::default();
     let mut below = UncountedCauses { due: Instant::now() + FIRST_LOOK_BELOW, text: String::new() };
     while timeout_at(deadline, following.wait_for_change(&mut cluster)).await.is_ok() {
-        let trees = cluster.build_trees(&following.known_objects(), current_time());
-        let answers = below.collect_answers(&trees);
-        let found = pick_targets(trees, &targets);
-        let (text, word, code) = match check_targets(&found, &targets) {
+        let (objects, now) = (following.known_objects(), current_time());
+        let answers = below.collect_answers(|| cluster.build_trees(&objects, now));
+        let found = quiet.find_targets(&cluster, &objects, now, |since| {
+            pick_targets(cluster.build_trees_since(&objects, (since, now)), &targets)
+        });
+        let state = match check_targets(&found, &targets) {
+            WaitState::Ready => confirm_ready(&cluster, following.trouble_text(), &targets),
+            state => state,
+        };
+        let (text, word, code) = match state {
             WaitState::Waiting(why) => {
                 if let Some(answers) = answers {
                     below.look_below(&mut cluster, found, &answers, deadline).await;
@@ -115,6 +123,17 @@ pub(super) async fn wait_until_ready(
     line.end_with(&last, "waited too long")?;
     cluster.report_unread();
     Ok(ExitCode::from(124))
+}
+
+/// What is said of targets that are ready as far as is known.
+fn confirm_ready(cluster: &PolicyCluster, trouble: Option<String>, targets: &[ObjectTarget]) -> WaitState {
+    // By policies that nobody could read, more may be asked for.
+    if let Some(why) = cluster.unknown_policies_text(targets) {
+        return WaitState::Undetermined(why);
+    }
+    trouble.map_or(WaitState::Ready, |_| {
+        WaitState::Waiting("all were ready when they were last seen".to_owned())
+    })
 }
 
 fn check_targets(found: &[TreeNode], targets: &[ObjectTarget]) -> WaitState {
@@ -166,6 +185,7 @@ mod tests {
         let target = |name: &&str| ObjectTarget {
             kind: kind.clone(),
             namespaced: true,
+            namespace: None,
             name: Some((*name).to_owned()),
         };
         names.iter().map(target).collect()

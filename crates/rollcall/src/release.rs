@@ -1,0 +1,115 @@
+//! `rollcall release`: removes what Rollcall wrote on the parents of policies.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, ensure};
+use clap::Args;
+use controller::args::ClusterArgs;
+use policy::{FoundPolicy, PolicySettings, WrittenPolicy, parse_selector, read_file};
+
+use crate::commands::print_stdout;
+use crate::limits::STUCK_AFTER;
+use crate::live::connect_cluster;
+use crate::telemetry;
+use crate::text::print_error_line;
+
+/// `rollcall release`.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Where the spec of a policy is refused, what was accepted last says what it wrote. Where no such spec is known, what its \
+                  spec names is released, and the policy counts as failed.\n\nExit codes: 0 all are released; 1 a parent could not \
+                  be released, or it is not known of a policy what it wrote; 2 a policy is not there, or the cluster or a file could \
+                  not be read."
+)]
+pub(crate) struct ReleaseArgs {
+    /// Release the parents of the policies in these files. Default: every policy in the cluster.
+    #[arg(short = 'f', long = "filename", value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Only the policies with these names.
+    #[arg(value_name = "POLICY")]
+    pub(crate) policies: Vec<String>,
+    /// Only policies and ReadinessGroups whose labels match this selector.
+    #[arg(long, value_name = "SELECTOR", default_value = "", hide_default_value = true)]
+    pub(crate) policy_selector: String,
+    /// Only parents in these namespaces.
+    #[arg(long, value_delimiter = ',', value_name = "NAMESPACE")]
+    pub(crate) namespaces: Vec<String>,
+    /// Take this Lease from the running service first and hold it for five minutes, so that nothing is written again.
+    #[arg(long, value_name = "NAMESPACE/NAME")]
+    pub(crate) lease: Option<String>,
+    /// Also delete the ReadinessRecords in this namespace: the outcomes of deleted Jobs are then lost. With a selection
+    /// of policies, only the records of their parent kinds.
+    #[arg(long, value_name = "NAMESPACE")]
+    pub(crate) records: Option<String>,
+}
+
+pub(crate) async fn release_conditions(
+    cluster: &ClusterArgs,
+    args: &ReleaseArgs,
+) -> anyhow::Result<ExitCode> {
+    let (client, _) = connect_cluster(cluster).await?;
+    telemetry::start_logging("info", None)?;
+    let chosen = choose_policies(&client, args).await?;
+    let unknown: Vec<_> =
+        chosen.iter().filter_map(|(name, written)| Some((name, written.unknown.as_ref()?))).collect();
+    for (name, why) in &unknown {
+        print_error_line(&format!(
+            "policy {name} is refused, and no spec of it that was accepted is known: {why}; correct or delete it, and release again"
+        ));
+    }
+    if let Some(lease) = &args.lease {
+        let (namespace, name) = lease
+            .split_once('/')
+            .context("--lease must be NAMESPACE/NAME, such as rollcall-system/rollcall")?;
+        controller::lease::take_lease(&client, namespace, name).await?;
+    }
+    let written: Vec<WrittenPolicy> = chosen.iter().map(|(_, written)| written.clone()).collect();
+    let released = controller::release::release_parents(&client, &written, &args.namespaces).await?;
+    let everything = args.policies.is_empty() && args.policy_selector.is_empty() && args.files.is_empty();
+    let of = (!everything).then_some(&*written);
+    let mut failed = released.failed + unknown.len();
+    let mut said = format!("released {} parents, {} failed\n", released.released, released.failed);
+    if let Some(namespace) = &args.records {
+        let (deleted, kept) = controller::release::delete_records(&client, namespace, of).await?;
+        _ = writeln!(said, "deleted {deleted} records, {kept} failed");
+        failed += kept;
+    }
+    if !unknown.is_empty() {
+        _ = writeln!(said, "{} policies are refused: what they wrote is not known", unknown.len());
+    }
+    print_stdout(&said)?;
+    Ok(ExitCode::from(u8::from(failed > 0)))
+}
+
+/// The policies that the arguments choose, of the files or else of the cluster.
+async fn choose_policies(
+    client: &kube::Client,
+    args: &ReleaseArgs,
+) -> anyhow::Result<Vec<(String, WrittenPolicy)>> {
+    let selector = parse_selector(&args.policy_selector)?;
+    let mut found: Vec<FoundPolicy> = Vec::new();
+    for file in &args.files {
+        found.extend(read_file(file)?);
+    }
+    found.retain(|policy| selector.matches(&policy.labels));
+    if args.files.is_empty() {
+        found = controller::release::list_selected_policies(client, &selector).await?;
+    }
+    for name in &args.policies {
+        let place = if args.files.is_empty() { "cluster" } else { "files" };
+        let labels = match args.policy_selector.as_str() {
+            "" => String::new(),
+            selector => format!(" with the labels {selector}"),
+        };
+        ensure!(
+            found.iter().any(|policy| policy.name == *name),
+            "there is no policy {name} in the {place}{labels}"
+        );
+    }
+    found.retain(|policy| args.policies.is_empty() || args.policies.contains(&policy.name));
+    let settings = PolicySettings::with_stuck_after(STUCK_AFTER);
+    let written = found.into_iter().map(|policy| (WrittenPolicy::of(&policy, &settings), policy.name));
+    Ok(written.map(|(written, name)| (name, written)).collect())
+}

@@ -17,6 +17,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::caller::ApiCaller;
 use crate::certificates;
+use crate::etcd::EtcdServer;
 use crate::kubelet::{self, ForwardedPort};
 use crate::places;
 use crate::process::LoggedProcess;
@@ -35,7 +36,8 @@ pub struct ControlPlane {
     pub(crate) crds: OnceCell<()>,
     /// Separate from the others because a test may kill them.
     api_server: Mutex<LoggedProcess>,
-    etcd: Mutex<LoggedProcess>,
+    /// What the API server stores in.
+    pub etcd: EtcdServer,
     others: Vec<LoggedProcess>,
     forwarded: ForwardedPort,
 }
@@ -59,6 +61,11 @@ pub async fn shared() -> Result<Arc<ControlPlane>> {
 impl ControlPlane {
     /// Starts the parts and returns when they are ready.
     pub async fn start(parts: ClusterParts) -> Result<Self> {
+        Self::start_with_room(parts, None).await
+    }
+
+    /// Like [`ControlPlane::start`], with an etcd that has room for so many bytes.
+    pub async fn start_with_room(parts: ClusterParts, room: Option<u64>) -> Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let folder = places::run_folder()?.join(format!("plane-{}", COUNT.fetch_add(1, Ordering::Relaxed)));
         fs::create_dir_all(&folder)?;
@@ -76,7 +83,7 @@ impl ControlPlane {
             )
         };
         prepare(&folder, &url)?;
-        let etcd = Mutex::new(start("etcd", etcd_args(&folder, listen[1], listen[2]))?);
+        let etcd = EtcdServer::start(&folder, listen[1], listen[2], room)?;
         let api_server = Mutex::new(start("kube-apiserver", api_server_args(&folder, listen[0], listen[1]))?);
         let mut plane = Self {
             folder: folder.clone(),
@@ -190,7 +197,7 @@ impl ControlPlane {
     /// Kills API server and etcd.
     pub fn stop(&self) -> Result<()> {
         self.api_server()?.kill()?;
-        self.etcd()?.kill()
+        self.etcd.kill()
     }
 
     /// Starts what was stopped with the copy: all that was written since is gone, and revisions are counted from there.
@@ -202,7 +209,7 @@ impl ControlPlane {
     }
 
     async fn start_again(&self) -> Result<()> {
-        self.etcd()?.again()?;
+        self.etcd.again()?;
         self.api_server()?.again()?;
         self.until_ready().await
     }
@@ -217,10 +224,6 @@ impl ControlPlane {
 
     fn api_server(&self) -> Result<MutexGuard<'_, LoggedProcess>> {
         self.api_server.lock().map_err(|_| anyhow!("poisoned"))
-    }
-
-    fn etcd(&self) -> Result<MutexGuard<'_, LoggedProcess>> {
-        self.etcd.lock().map_err(|_| anyhow!("poisoned"))
     }
 
     /// Runs kubectl as the administrator; returns its output if it succeeds.
@@ -274,11 +277,29 @@ fn copy_folder(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns distinct ports that were free a moment ago.
+/// Ports that no system gives to connections, and that no listener asks for: between those of services and the ephemeral ones,
+/// which begin at 32768 on Linux.
+const OWN_PORTS: std::ops::Range<u32> = 12_000..32_000;
+/// How many ports this process has tried.
+static TRIED_PORTS: AtomicU32 = AtomicU32::new(0);
+
+/// Returns ports that are free, and that nobody else is given: no connection, no listener on port 0, and no caller of this
+/// function in this process. Other processes begin elsewhere.
 pub fn free_ports(count: usize) -> Result<Vec<u16>> {
-    let listeners: Vec<TcpListener> =
-        (0..count).map(|_| TcpListener::bind(("127.0.0.1", 0))).collect::<std::io::Result<_>>()?;
-    listeners.iter().map(|listener| Ok(listener.local_addr()?.port())).collect()
+    let first = std::process::id().wrapping_mul(601);
+    let mut ports = Vec::new();
+    for _ in OWN_PORTS {
+        if ports.len() == count {
+            return Ok(ports);
+        }
+        let tried = TRIED_PORTS.fetch_add(1, Ordering::Relaxed);
+        let port = OWN_PORTS.start + first.wrapping_add(tried) % (OWN_PORTS.end - OWN_PORTS.start);
+        let port = u16::try_from(port).context("no port")?;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            ports.push(port);
+        }
+    }
+    bail!("no port is free on loopback");
 }
 
 fn prepare(folder: &Path, url: &str) -> Result<()> {
@@ -307,20 +328,6 @@ fn write_kubeconfig(file: &Path, url: &str, folder: &Path, token: &str, namespac
         "contexts": [{ "name": "it", "context": { "cluster": "it", "user": "it", "namespace": namespace } }],
     });
     Ok(fs::write(file, serde_json::to_vec_pretty(&text)?)?)
-}
-
-fn etcd_args(folder: &Path, client: u16, peer: u16) -> Vec<String> {
-    let [client, peer] = [client, peer].map(|port| format!("http://127.0.0.1:{port}"));
-    vec![
-        format!("--data-dir={}", folder.join("etcd").display()),
-        format!("--listen-client-urls={client}"),
-        format!("--advertise-client-urls={client}"),
-        format!("--listen-peer-urls={peer}"),
-        format!("--initial-advertise-peer-urls={peer}"),
-        format!("--initial-cluster=default={peer}"),
-        // Nothing here outlives the tests.
-        "--unsafe-no-fsync".to_owned(),
-    ]
 }
 
 fn api_server_args(folder: &Path, port: u16, etcd: u16) -> Vec<String> {

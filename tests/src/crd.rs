@@ -51,6 +51,16 @@ impl CrdBuilder {
         self
     }
 
+    /// Sets a field of the status's schema, at a JSON pointer.
+    #[must_use]
+    pub fn with_schema(mut self, pointer: &str, value: Value) -> Self {
+        let (schema, field) = pointer.rsplit_once('/').unwrap_or_default();
+        if let Some(Value::Object(known)) = self.status.pointer_mut(schema) {
+            known.insert(field.to_owned(), value);
+        }
+        self
+    }
+
     /// Removes the status subresource: the status is written on the object itself, and each write changes the
     /// generation.
     #[must_use]

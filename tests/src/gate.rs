@@ -62,8 +62,6 @@ struct GateState {
     rule: watch::Receiver<GateRule>,
     /// One permit for every request that met a rule other than `Pass`.
     caught: Semaphore,
-    /// One permit for every such request that would have written a status.
-    caught_writes: Semaphore,
 }
 
 impl ApiGate {
@@ -72,8 +70,8 @@ impl ApiGate {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let url = format!("http://{}", listener.local_addr()?);
         let (rule, watching) = watch::channel(GateRule::Pass);
-        let (caught, caught_writes) = (Semaphore::new(0), Semaphore::new(0));
-        let shared = Arc::new(GateState { server: caller.client(), rule: watching, caught, caught_writes });
+        let shared =
+            Arc::new(GateState { server: caller.client(), rule: watching, caught: Semaphore::new(0) });
         let app = axum::Router::new().fallback(pass).with_state(shared.clone());
         let server = tokio::spawn(async move {
             // Runs until the gate is dropped.
@@ -85,23 +83,13 @@ impl ApiGate {
     /// Sets the rule; it applies to waiting requests too.
     pub fn set(&self, rule: GateRule) {
         // Permits of the earlier rule must not count for the new one.
-        for permits in [&self.shared.caught, &self.shared.caught_writes] {
-            permits.forget_permits(usize::MAX >> 4);
-        }
+        self.shared.caught.forget_permits(usize::MAX >> 4);
         self.rule.send_replace(rule);
     }
 
     /// Waits until the rule has caught a request.
     pub async fn caught(&self) -> Result<()> {
         self.caught_within(TEST_TIMEOUT).await
-    }
-
-    /// Waits until the rule has caught this many writes of a status since it was set.
-    pub async fn caught_status_writes(&self, count: u32) -> Result<()> {
-        let permits = timeout(TEST_TIMEOUT, self.shared.caught_writes.acquire_many(count)).await;
-        let missed = |_| anyhow!("fewer than {count} writes met the gate's rule {:?}", *self.rule.borrow());
-        permits.map_err(missed)??.forget();
-        Ok(())
     }
 
     /// Like [`ApiGate::caught`], with a time limit.
@@ -123,11 +111,7 @@ async fn pass(State(shared): State<Arc<GateState>>, request: Request) -> Respons
     let rule = watching.borrow_and_update().clone();
     let is_watch = request.uri().query().is_some_and(|query| query.contains("watch="));
     if rule.meets(&request) {
-        let writes = request.method() != Method::GET && request.uri().path().ends_with("/status");
-        let caught = || {
-            shared.caught.add_permits(1);
-            shared.caught_writes.add_permits(usize::from(writes));
-        };
+        let caught = || shared.caught.add_permits(1);
         match rule {
             GateRule::Pass | GateRule::Mute => {}
             GateRule::Hold(..) => {

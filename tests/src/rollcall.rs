@@ -9,8 +9,8 @@ use tokio::time::{sleep, timeout};
 
 use crate::TEST_TIMEOUT;
 use crate::control_plane::free_ports;
-use crate::http_get::{HttpAnswer, get};
 use crate::places;
+use crate::plain_http::{HttpAnswer, get};
 use crate::policies::install_crds;
 use crate::process::LoggedProcess;
 use crate::rights::{ACCOUNT, TenantRights};

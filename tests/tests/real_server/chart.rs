@@ -237,6 +237,31 @@ async fn the_roles_that_it_may_bind_are_those_of_rbac_and_none_by_default() -> R
 }
 
 #[tokio::test]
+async fn the_service_is_told_which_role_aggregates_and_its_own_rights_are_those_of_rbac() -> Result<()> {
+    let args = |objects: &[Value]| -> Result<Vec<String>> {
+        Ok(words(&one(objects, "Deployment")?["spec"]["template"]["spec"]["containers"][0]["args"]))
+    };
+    let plain = args(&rendered(&[])?)?;
+    assert!(plain.iter().all(|arg| !arg.contains("aggregate-to")), "{plain:?}");
+    let chart = rendered(&["--set", "rbac.aggregateTo=team-a"])?;
+    assert!(args(&chart)?.contains(&"--aggregate-to=team-a".to_owned()), "{:?}", args(&chart)?);
+    // The lease and the inventory have the name of the release.
+    let at_home = |objects: &[Value]| -> Vec<Value> {
+        let home = of(objects, "Role").into_iter().filter(|role| role["metadata"]["namespace"] == HOME);
+        home.filter_map(|role| role["rules"].as_array()).flatten().cloned().collect()
+    };
+    let printed = ["rbac", "-n", HOME, "--lease-name", "r-rollcall"];
+    let printed: Vec<Value> =
+        serde_saphyr::from_multiple(&acceptance::rollcall_command::rollcall(&printed)?)?;
+    let (granted, printed) = (at_home(&chart), at_home(&printed));
+    assert_eq!(printed.len(), 4);
+    for rule in printed {
+        assert!(granted.contains(&rule), "the chart does not grant {rule}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn values_that_cannot_be_are_refused_by_name() -> Result<()> {
     for (set, words) in [
         ("replicas=two", "/replicas"),

@@ -156,7 +156,7 @@ async fn a_generation_that_its_operator_does_not_handle_in_time_is_stalled() -> 
     tenant.change_status("Database/db", json!({ "observedGeneration": 1 })).await?;
     tenant.until("Database/db", says("Ready", "True")).await?;
     tenant.change("Database/db", json!({ "spec": { "size": 2 } })).await?;
-    let late = says("Ready", "False").and(because("Ready", "DeadlineExceeded"));
+    let late = says("Ready", "Unknown").and(because("Ready", "OperatorSilent"));
     let named = mentions("Ready", "the operator has not handled generation 2");
     tenant.until("Database/db", late.and(named).and(says("Stalled", "True")).and(current("Ready"))).await?;
     tenant.change_status("Database/db", json!({ "observedGeneration": 2 })).await?;

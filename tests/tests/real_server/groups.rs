@@ -84,6 +84,42 @@ async fn a_group_is_ready_when_all_of_its_members_are_and_not_before() -> Result
 }
 
 #[tokio::test]
+async fn an_application_and_an_inventory_are_groups_by_the_annotations_of_their_tools() -> Result<()> {
+    let tenant = TestTenant::start("tracked").await?;
+    let replica_sets =
+        json!([{ "group": "apps", "kind": "Deployment" }, { "group": "apps", "kind": "ReplicaSet" }]);
+    let any = json!({ "min": 0 });
+    let application = json!({ "settle": "100ms",
+        "members": [{ "kinds": replica_sets, "application": "books", "expect": any }] });
+    let inventory =
+        json!({ "settle": "100ms", "members": [{ "kinds": deployments(), "inventory": "fleet_shop" }] });
+    let specs = [application, inventory];
+    let manifests: Vec<_> = specs.iter().map(|spec| tenant.group_manifest("g", spec.clone())).collect();
+    let _running = tenant.rollcall_for_groups(&manifests).await?;
+    let [application, inventory] = specs;
+    tenant.readiness_group("books", application).await?;
+    tenant.readiness_group("fleet", inventory).await?;
+    let marked = |mut object: Value, key: &str, value: &str| {
+        object["metadata"]["annotations"][key] = json!(value);
+        object
+    };
+    let tracking_id = format!("books:apps/Deployment:{}/web", tenant.name);
+    let web = marked(deployment("web", 1), "argocd.argoproj.io/tracking-id", &tracking_id);
+    tenant.create(web).await?;
+    let other =
+        marked(playing("hold", deployment("shelf", 1)), "config.k8s.io/owning-inventory", "fleet_shop");
+    tenant.create(other).await?;
+    // Its ReplicaSet has the annotation, too, copied by the controller of Deployments.
+    let ready = says("Ready", "True").and(mentions("Ready", "1 of 1 ready"));
+    tenant.until("ReadinessGroup/books", ready).await?;
+    let held = says("Ready", "False").and(mentions("Ready", "Deployment shelf"));
+    tenant.until("ReadinessGroup/fleet", held).await?;
+    tenant.play("shelf", None).await?;
+    tenant.until("ReadinessGroup/fleet", says("Ready", "True")).await?;
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_group_that_selects_otherwise_than_before_begins_anew() -> Result<()> {
     let tenant = TestTenant::start("regroup").await?;
     let before = part_of("shop");

@@ -17,6 +17,7 @@ use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 /// A tenant whose Rollcall talks through a gate.
 async fn gated(word: &str) -> Result<(TestTenant, ApiGate)> {
@@ -101,6 +102,29 @@ async fn a_watch_that_lost_an_event_is_found_out_by_the_pass() -> Result<()> {
 }
 
 #[tokio::test]
+async fn a_watch_that_has_lost_an_event_is_not_trusted_with_the_others() -> Result<()> {
+    let (tenant, gate) = gated("half-deaf").await?;
+    let running = tenant.rollcall_at(&gate.url, &["--resync=2s"]).await?;
+    running.until_ready().await?;
+    for (name, part) in [("slow", Some("hold")), ("quick", None)] {
+        let db = tenant.create(tenant.custom("Database", name)).await?;
+        let web = deployment(&format!("{name}-web"), 1);
+        let web = part.into_iter().fold(web, |web, part| playing(part, web));
+        tenant.create(owned_by(&db, web)).await?;
+    }
+    tenant.until("Database/slow", says("Ready", "False")).await?;
+    tenant.until("Database/quick", says("Ready", "True")).await?;
+    gate.set(GateRule::Mute);
+    // Nobody reads the child of a parent that is ready; and that of the other one shows that the watch is deaf.
+    tenant.play("quick-web", Some("crash")).await?;
+    tenant.play("slow-web", None).await?;
+    tenant.until("Database/slow", says("Ready", "True")).await?;
+    tenant.until("Database/quick", says("Ready", "False")).await?;
+    assert!(running.output().contains("the watch has lost events"), "{}", running.output());
+    Ok(())
+}
+
+#[tokio::test]
 async fn an_api_server_that_is_killed_and_comes_back_moves_nothing_but_what_moved() -> Result<()> {
     let plane = Arc::new(ControlPlane::start(ClusterParts::Storage).await?);
     let tenant = TestTenant::start_on(plane.clone(), "killed").await?;
@@ -172,7 +196,51 @@ async fn a_restore_of_etcd_from_a_backup_is_followed_though_its_versions_were_se
     Ok(())
 }
 
-async fn set_ready(tenant: &TestTenant, number: u32, status: &str) -> Result<()> {
+#[tokio::test]
+async fn a_restore_within_seconds_is_found_by_what_the_server_has_in_older_versions() -> Result<()> {
+    let plane = Arc::new(ControlPlane::start(ClusterParts::Storage).await?);
+    let tenant = TestTenant::start_on(plane.clone(), "set-back").await?;
+    define_shards(&tenant).await?;
+    let running = tenant.rollcall(&["--audit=20s"]).await?;
+    for number in 0..2 {
+        let db = tenant.create(tenant.custom("Database", &format!("db-{number}"))).await?;
+        tenant.create(owned_by(&db, tenant.custom("Shard", &format!("shard-{number}")))).await?;
+        set_ready(&tenant, number, "True").await?;
+        tenant.until(&format!("Database/db-{number}"), says("Ready", "True")).await?;
+    }
+    plane.back_up().await?;
+    // A history that will be gone, and longer than what follows.
+    for status in ["False", "True", "False", "True", "False", "True"] {
+        for number in 0..2 {
+            set_ready(&tenant, number, status).await?;
+            tenant.until(&format!("Database/db-{number}"), says("Ready", status)).await?;
+        }
+    }
+    plane.stop()?;
+    plane.restore().await?;
+    set_ready(&tenant, 1, "False").await?;
+    let since = Instant::now();
+    tenant.until("Database/db-1", says("Ready", "False")).await?;
+    tenant.until("Database/db-0", says("Ready", "True")).await?;
+    println!("told {:?} after the restore", since.elapsed());
+    assert_eq!(running.http("/livez").await?.code, 200);
+    Ok(())
+}
+
+/// Defines Databases over Shards, and a policy for them. Returns the definition of Shards, and where it is.
+pub(crate) async fn define_shards(tenant: &TestTenant) -> Result<(Value, String)> {
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    let shards = CrdBuilder::new("Shard").manifest(&tenant.group);
+    tenant.define(&shards).await?;
+    let children = json!([tenant.child("Shard")]);
+    tenant.policy("db", "Database", json!({ "children": children, "settle": "100ms" })).await?;
+    let name = shards["metadata"]["name"].as_str().context("a definition has a name")?;
+    let place = format!("CustomResourceDefinition/{name}");
+    Ok((shards, place))
+}
+
+/// Lets a Shard say this of itself.
+pub(crate) async fn set_ready(tenant: &TestTenant, number: u32, status: &str) -> Result<()> {
     let entry = json!({ "type": "Ready", "status": status, "observedGeneration": 1 });
     tenant.change_status(&format!("Shard/shard-{number}"), json!({ "conditions": [entry] })).await?;
     Ok(())
@@ -246,14 +314,8 @@ fn transition_of(parent: &Value) -> Result<i64> {
 #[tokio::test]
 async fn a_definition_that_is_deleted_and_applied_again_is_seen_again_in_seconds() -> Result<()> {
     let tenant = TestTenant::start("reborn").await?;
-    tenant.crd(&CrdBuilder::new("Database")).await?;
-    let shards = CrdBuilder::new("Shard").manifest(&tenant.group);
-    tenant.define(&shards).await?;
-    let children = json!([tenant.child("Shard")]);
-    tenant.policy("db", "Database", json!({ "children": children, "settle": "100ms" })).await?;
+    let (shards, name) = define_shards(&tenant).await?;
     let running = tenant.rollcall(&[]).await?;
-    let name =
-        format!("CustomResourceDefinition/{}", shards["metadata"]["name"].as_str().unwrap_or_default());
     let mut parents = Vec::new();
     for number in 0..10 {
         parents.push(tenant.create(tenant.custom("Database", &format!("db-{number}"))).await?);
@@ -300,14 +362,8 @@ async fn serve_shards(tenant: &TestTenant, definition: &str, served: bool) -> Re
 #[tokio::test]
 async fn a_version_that_is_switched_off_and_on_makes_no_parent_ready_and_leaves_none_behind() -> Result<()> {
     let tenant = TestTenant::start("unserved").await?;
-    tenant.crd(&CrdBuilder::new("Database")).await?;
-    let shards = CrdBuilder::new("Shard").manifest(&tenant.group);
-    tenant.define(&shards).await?;
-    let children = json!([tenant.child("Shard")]);
-    tenant.policy("db", "Database", json!({ "children": children, "settle": "100ms" })).await?;
+    let (_, definition) = define_shards(&tenant).await?;
     let _running = tenant.rollcall(&[]).await?;
-    let definition =
-        format!("CustomResourceDefinition/{}", shards["metadata"]["name"].as_str().unwrap_or_default());
     let recorder = StateRecorder::start(&tenant, &["Database"]).await?;
     for number in 0..10 {
         let parent = tenant.create(tenant.custom("Database", &format!("db-{number}"))).await?;

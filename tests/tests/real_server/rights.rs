@@ -85,11 +85,12 @@ async fn rights_of_policies_add_up_and_are_taken_away_one_by_one() -> Result<()>
 async fn what_lacks_is_named_with_the_command_that_grants_it() -> Result<()> {
     let tenant = policies_over("lacking", &["Site"]).await?;
     tenant.apply_rights(&[])?;
-    let _running = tenant.rollcall_at(tenant.plane.url(), &[]).await?;
+    let _running = tenant.rollcall_at(tenant.plane.url(), &["--aggregate-to", &tenant.name]).await?;
     let (policy, name) = (policy_address(&tenant, "site")?, tenant.policy_name("site"));
     let sites = format!("get,list,watch sites.{}: the parents of the policy", tenant.group);
     let named = because("Watching", "Forbidden").and(mentions("Watching", &sites));
-    let command = format!("`rollcall rbac {name} -n {} | kubectl apply -f -`", tenant.name);
+    let command =
+        format!("`rollcall rbac {name} -n {0} --aggregate-to {0} | kubectl apply -f -`", tenant.name);
     let told = tenant.until_at(&policy, &named.and(mentions("Watching", &command))).await?;
     let missing = told["status"]["missingRights"].to_string();
     for right in [&*sites, "patch sites/status", "create,patch events.events.k8s.io"] {

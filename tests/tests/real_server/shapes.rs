@@ -67,6 +67,79 @@ async fn conditions_are_written_without_a_status_subresource() -> Result<()> {
     Ok(())
 }
 
+/// Grants writes of a Database and of its status: which of them is needed depends on the definition.
+async fn grant_both(tenant: &TestTenant) -> Result<()> {
+    let (api, name) = ("rbac.authorization.k8s.io", format!("{}-both", tenant.name));
+    let resources = ["databases", "databases/status"];
+    let rule = json!({ "apiGroups": [tenant.group], "resources": resources, "verbs": ["patch"] });
+    let account = json!({ "kind": "ServiceAccount", "name": "rollcall", "namespace": tenant.name });
+    for object in [
+        json!({ "kind": "ClusterRole", "rules": [rule] }),
+        json!({ "kind": "ClusterRoleBinding", "subjects": [account],
+            "roleRef": { "apiGroup": api, "kind": "ClusterRole", "name": name } }),
+    ] {
+        let mut object = object;
+        object["apiVersion"] = json!(format!("{api}/v1"));
+        object["metadata"] = json!({ "name": name });
+        tenant.plane.admin().await?.create(&object).await?;
+    }
+    Ok(())
+}
+
+/// Waits until discovery has the subresource of the status, or has it no more.
+async fn until_status_is_served(tenant: &TestTenant, is_served: bool) -> Result<()> {
+    let client = tenant.plane.admin().await?.client();
+    loop {
+        let found = client.list_api_group_resources(&format!("{}/v1", tenant.group)).await?;
+        if found.resources.iter().any(|resource| resource.name == "databases/status") == is_served {
+            return Ok(());
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_definition_that_gains_or_loses_its_status_subresource_is_written_as_it_is_served() -> Result<()> {
+    let kinds = [
+        ("gains-status", CrdBuilder::new("Database").without_status_subresource()),
+        ("loses-status", CrdBuilder::new("Database")),
+    ];
+    for (word, crd) in kinds {
+        let tenant = TestTenant::start(word).await?;
+        tenant.crd(&crd).await?;
+        tenant.crd(&CrdBuilder::new("Shard")).await?;
+        let children = json!([tenant.child("Shard")]);
+        tenant.policy("db", "Database", json!({ "children": children, "settle": "100ms" })).await?;
+        let _running = tenant.rollcall(&[]).await?;
+        let db = tenant.create(tenant.custom("Database", "db")).await?;
+        tenant.create(owned_by(&db, tenant.custom("Shard", "shard"))).await?;
+        let set_ready = async |status: &str| {
+            let entry = json!({ "type": "Ready", "status": status, "observedGeneration": 1 });
+            tenant.change_status("Shard/shard", json!({ "conditions": [entry] })).await
+        };
+        set_ready("True").await?;
+        tenant.until("Database/db", says("Ready", "True")).await?;
+        let manifest = crd.manifest(&tenant.group);
+        let name =
+            format!("CustomResourceDefinition/{}", manifest["metadata"]["name"].as_str().unwrap_or_default());
+        let path = "/spec/versions/0/subresources";
+        let is_gain = manifest["spec"]["versions"][0]["subresources"].is_null();
+        let change = if is_gain {
+            json!([{ "op": "add", "path": path, "value": { "status": {} } }])
+        } else {
+            json!([{ "op": "remove", "path": path }])
+        };
+        grant_both(&tenant).await?;
+        tenant.plane.admin().await?.json_patch(&tenant.address(&name)?, "", &change).await?;
+        until_status_is_served(&tenant, is_gain).await?;
+        for status in ["False", "True"] {
+            set_ready(status).await?;
+            tenant.until("Database/db", says("Ready", status)).await?;
+        }
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn another_writer_of_a_status_without_subresource_is_no_reason_to_write() -> Result<()> {
     let tenant = TestTenant::start("noloop").await?;

@@ -1,4 +1,4 @@
-//! One GET over a connection of its own, as a client without a library sends it.
+//! One request over a connection of its own, as a client without a library sends it.
 
 use anyhow::{Context, Result};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -17,9 +17,19 @@ pub struct HttpAnswer {
 
 /// Sends a GET to this address, with a token, or with none.
 pub async fn get(address: &str, path: &str, token: &str) -> Result<HttpAnswer> {
-    let mut stream = TcpStream::connect(address).await?;
     let who = if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
-    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{who}Connection: close\r\n\r\n");
+    send(address, &format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{who}Connection: close\r\n\r\n")).await
+}
+
+/// Sends a POST of JSON to this address.
+pub async fn post(address: &str, path: &str, body: &str) -> Result<HttpAnswer> {
+    let what = format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());
+    let head = format!("POST {path} HTTP/1.1\r\nHost: {address}\r\n{what}Connection: close\r\n\r\n");
+    send(address, &(head + body)).await
+}
+
+async fn send(address: &str, request: &str) -> Result<HttpAnswer> {
+    let mut stream = TcpStream::connect(address).await?;
     stream.write_all(request.as_bytes()).await?;
     let mut bytes = Vec::new();
     let all = async {

@@ -114,7 +114,7 @@ impl Core {
         for id in moved {
             self.reflector.date_unready(*id, now);
             let gone = self.reflector.with_view(*id, now, |view| {
-                self.engine.observe_object(now, *id, view);
+                self.engine.observe_one_of_many(now, *id, view);
                 view.is_none()
             });
             if gone {
@@ -125,6 +125,7 @@ impl Core {
                 self.reflector.recycle_slot(*id);
             }
         }
+        self.engine.end_observation(now);
     }
 
     /// Runs everything that is due. Returns the writes to send: no more than there is room for. Each of them has to be

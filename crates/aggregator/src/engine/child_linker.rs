@@ -80,6 +80,7 @@ impl ChildLinker<'_> {
     pub(super) fn recount_kind(&mut self, kind: KindId) -> RecountResult {
         let objects = self.scheduler.graph.present_objects(kind);
         let children = objects.into_iter().filter(|id| self.mend_edges(*id)).collect();
+        self.scheduler.settle_cycles(self.now);
         let EvaluationScheduler { graph, policies, .. } = &mut *self.scheduler;
         let wrong = graph.recount_evaluations(policies.changed_rules());
         let mut parents: Vec<_> =
@@ -166,34 +167,29 @@ impl ChildLinker<'_> {
     fn attach_child(&mut self, child: ObjectId, to: EvaluationId, link: ChildLink, appeared: Time) {
         let EvaluationScheduler { graph, policies, .. } = &mut *self.scheduler;
         let naming = policies.find_policy(link.policy).is_some_and(EnginePolicy::tracks_names);
-        let moved = graph.attach_edge(child, to, link, naming, policies.changed_rules());
-        if !moved.is_empty() {
+        if graph.attach_edge(child, to, link, naming, policies.changed_rules()) {
             let is_critical = policies.find_policy(link.policy).is_some_and(|p| p.is_critical(link.group));
             let is_unready = |e: &ChildEdge| e.evaluation == to && !e.weight.is_ready();
             let joins_unready = is_critical && graph.edges_of(child).iter().any(is_unready);
             let change = if joins_unready { ChildChange::AppearedUnready } else { ChildChange::Appeared };
             graph.record_child_change(to, appeared, change);
             self.apply_lent_selectors(child, to, self.lent_selectors(child).iter(), true);
-        }
-        for evaluation in moved {
-            self.scheduler.touch_evaluation(evaluation, self.now, ChangeOrigin::External);
+            self.scheduler.touch_evaluation(to, self.now, ChangeOrigin::External);
         }
     }
 
     fn detach_child(&mut self, child: ObjectId, from: EvaluationId, group: u8) {
-        let EvaluationScheduler { graph, policies, .. } = &mut *self.scheduler;
+        let EvaluationScheduler { graph, .. } = &mut *self.scheduler;
         let edges = graph.edges_of(child);
         let edge = edges.iter().find(|e| e.evaluation == from && e.group == group);
         // The same child may be found in two ways, for example by owner reference and by labels.
         if let Some(edge) = edge.filter(|e| !graph.is_linked(child, e)) {
-            let moved = graph.detach_edge(child, *edge, policies.changed_rules());
+            graph.detach_edge(child, *edge);
             graph.record_child_change(from, self.now, ChildChange::Altered);
             if !graph.edges_of(child).iter().any(|e| e.evaluation == from) {
                 self.apply_lent_selectors(child, from, self.lent_selectors(child).iter(), false);
             }
-            for evaluation in moved {
-                self.scheduler.touch_evaluation(evaluation, self.now, ChangeOrigin::External);
-            }
+            self.scheduler.touch_evaluation(from, self.now, ChangeOrigin::External);
         }
         self.scheduler.drop_if_idle(from);
     }

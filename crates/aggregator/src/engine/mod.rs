@@ -114,6 +114,17 @@ impl Engine {
 
     /// Observes an object in its current state, or (`None`) its deletion.
     pub fn observe_object(&mut self, now: Time, id: ObjectId, view: Option<&ObjectView<'_>>) {
+        self.observe_one_of_many(now, id, view);
+        self.end_observation(now);
+    }
+
+    /// Ends the observation of many objects: what lies on a cycle by now counts no more, and what is left of one counts again.
+    pub fn end_observation(&mut self, now: Time) {
+        self.scheduler.settle_cycles(now);
+    }
+
+    /// Observes one of many objects; [`Engine::end_observation`] has to follow the last of them.
+    pub fn observe_one_of_many(&mut self, now: Time, id: ObjectId, view: Option<&ObjectView<'_>>) {
         let Engine { scheduler, deliveries, observations, .. } = self;
         let mut observer = ObjectObserver { scheduler, deliveries, observations, now };
         match view {
@@ -141,6 +152,7 @@ impl Engine {
     /// Evaluates everything that is due and adds each parent whose conditions may have changed to `drafts` once.
     pub fn poll(&mut self, now: Time, drafts: &mut Vec<ParentDraft>) {
         self.polls = self.polls.wrapping_add(1);
+        self.end_observation(now);
         self.deliveries.end_due_conflicts(now, &mut self.scheduler.graph);
         let mut parents = std::mem::take(&mut self.drafted);
         while let Some(parent) = self.deliveries.take_due_draft(now) {

@@ -67,6 +67,13 @@ impl EvaluationScheduler {
         self.queue.enqueue(id, evaluation, now, origin);
     }
 
+    /// Finds out which edges lie on a cycle, and schedules the evaluations that gained or lost a child by it.
+    pub(super) fn settle_cycles(&mut self, now: Time) {
+        for evaluation in self.graph.settle_cycles(self.policies.changed_rules()) {
+            self.touch_evaluation(evaluation, now, ChangeOrigin::External);
+        }
+    }
+
     /// Schedules the evaluations whose messages quote `id`, because its text changed.
     pub(super) fn touch_owners(&mut self, id: ObjectId, now: Time, origin: ChangeOrigin) {
         let edges = self.graph.edges_of(id);

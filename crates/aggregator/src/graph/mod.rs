@@ -46,6 +46,8 @@ pub(crate) struct ChildGraph {
     pub(crate) selectors: SelectorIndex,
     /// Selectors that objects lend to the parents for which they count; few objects do.
     pub(crate) lent_selectors: BTreeMap<ObjectId, BTreeSet<(PolicyId, SelectorId)>>,
+    /// Objects from which an edge was added, or to which one was removed, that may lie on a cycle.
+    cycle_doubts: BTreeSet<ObjectId>,
 }
 
 impl ChildGraph {
@@ -219,8 +221,8 @@ impl ChildGraph {
         })
     }
 
-    /// Adds an edge from `child` and returns the evaluations affected by it or by a cycle that it closes; none if the
-    /// edge already exists.
+    /// Adds an edge from `child`; returns `false` if it already exists. One that may lie on a cycle is not counted before
+    /// [`ChildGraph::settle_cycles`].
     pub(crate) fn attach_edge(
         &mut self,
         child: ObjectId,
@@ -228,49 +230,41 @@ impl ChildGraph {
         link: ChildLink,
         naming: bool,
         rules: &ChangedRuleGroups,
-    ) -> Vec<EvaluationId> {
-        let Some(parent) = self.find_evaluation(id).map(|held| held.parent) else { return Vec::new() };
+    ) -> bool {
+        let Some(parent) = self.find_evaluation(id).map(|held| held.parent) else { return false };
         let (group, rule_index) = (link.group, link.rule_index);
-        let cyclic = self.cycles().is_cyclic(child, parent);
-        let Some(node) = self.find_node(child) else { return Vec::new() };
+        let cyclic = self.cycles().may_close_cycle(child, parent);
+        let Some(node) = self.find_node(child) else { return false };
         if node.edges.iter().any(|e| e.evaluation == id && e.group == group) {
-            return Vec::new();
+            return false;
         }
         let (kind, name) = (node.kind, node.name);
         let weight = self.weights(rules).weigh(child, rule_index, link.policy, group);
         self.node_mut(child).edges.push(ChildEdge { evaluation: id, group, rule_index, cyclic, weight });
-        let Some(evaluation) = self.evaluation_mut(id) else { return Vec::new() };
+        let Some(evaluation) = self.evaluation_mut(id) else { return false };
         evaluation.children.add_edge(
             UnreadyEntry { weight, group, kind, child },
             naming.then_some(name),
             cyclic,
         );
-        let mut moved = vec![id];
         if cyclic {
-            moved.extend(self.recheck_cycles(parent, rules));
+            self.cycle_doubts.insert(child);
         }
-        moved
+        true
     }
 
-    /// Removes an edge of `child` and returns the evaluations affected by it or by a cycle that it opens.
-    pub(crate) fn detach_edge(
-        &mut self,
-        child: ObjectId,
-        edge: ChildEdge,
-        rules: &ChangedRuleGroups,
-    ) -> Vec<EvaluationId> {
+    /// Removes an edge of `child`. A cycle that it opens is found by [`ChildGraph::settle_cycles`].
+    pub(crate) fn detach_edge(&mut self, child: ObjectId, edge: ChildEdge) {
         let node = self.node_mut(child);
         node.edges.retain(|e| *e != edge);
         let (kind, name) = (node.kind, node.name);
-        let Some(evaluation) = self.evaluation_mut(edge.evaluation) else { return Vec::new() };
+        let Some(evaluation) = self.evaluation_mut(edge.evaluation) else { return };
         let entry = UnreadyEntry { weight: edge.weight, group: edge.group, kind, child };
         evaluation.children.remove_edge(entry, name, edge.cyclic);
         let parent = evaluation.parent;
-        let mut moved = vec![edge.evaluation];
         if edge.cyclic {
-            moved.extend(self.recheck_cycles(parent, rules));
+            self.cycle_doubts.insert(parent);
         }
-        moved
     }
 
     /// Switches whether an evaluation tracks the names of its children.
@@ -332,31 +326,35 @@ impl ChildGraph {
         CountedEdges::of_nodes(self.nodes.iter())
     }
 
-    /// Checks every edge above `from` again after an edge there closed or opened a cycle. Returns the evaluations that
-    /// gained or lost a child.
-    fn recheck_cycles(&mut self, from: ObjectId, rules: &ChangedRuleGroups) -> Vec<EvaluationId> {
-        let mut moved = Vec::new();
-        for child in self.cycles().ancestors_of(from) {
-            let edges = self.find_node(child).map(|n| n.edges.clone()).unwrap_or_default();
-            for edge in edges.iter() {
-                let Some(parent) = self.find_evaluation(edge.evaluation).map(|r| r.parent) else { continue };
-                let cyclic = self.cycles().is_cyclic(child, parent);
+    /// Finds out which edges lie on a cycle since some were added and removed. Returns the evaluations that gained or lost a
+    /// child by it, each once.
+    pub(crate) fn settle_cycles(&mut self, rules: &ChangedRuleGroups) -> BTreeSet<EvaluationId> {
+        let mut moved = BTreeSet::new();
+        if self.cycle_doubts.is_empty() {
+            return moved;
+        }
+        let doubts = std::mem::take(&mut self.cycle_doubts);
+        let components = self.cycles().components_above(doubts);
+        for (child, component) in &components {
+            for (at, edge) in self.edges_of(*child).iter().enumerate() {
+                let parent = self.find_evaluation(edge.evaluation).map(|held| held.parent);
+                let cyclic = parent.is_some_and(|parent| components.get(&parent) == Some(component));
                 if cyclic != edge.cyclic {
-                    self.set_cyclic(child, *edge, cyclic, rules);
-                    moved.push(edge.evaluation);
+                    self.set_cyclic(*child, at, ChildEdge { cyclic, ..*edge }, rules);
+                    moved.insert(edge.evaluation);
                 }
             }
         }
         moved
     }
 
-    fn set_cyclic(&mut self, child: ObjectId, edge: ChildEdge, cyclic: bool, rules: &ChangedRuleGroups) {
+    fn set_cyclic(&mut self, child: ObjectId, at: usize, edge: ChildEdge, rules: &ChangedRuleGroups) {
         let Some(policy) = self.find_evaluation(edge.evaluation).map(|r| r.policy) else { return };
         let weigh = || self.weights(rules).weigh(child, edge.rule_index, policy, edge.group);
-        let weight = if cyclic { edge.weight } else { weigh() };
+        let (cyclic, weight) = (edge.cyclic, if edge.cyclic { edge.weight } else { weigh() });
         let node = self.node_mut(child);
-        for held in node.edges.as_mut_slice().iter_mut().filter(|e| **e == edge) {
-            *held = ChildEdge { cyclic, weight, ..edge };
+        if let Some(held) = node.edges.as_mut_slice().get_mut(at) {
+            *held = ChildEdge { weight, ..edge };
         }
         let (kind, name) = (node.kind, node.name);
         let trouble = UnreadyEntry { weight, group: edge.group, kind, child };

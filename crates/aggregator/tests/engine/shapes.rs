@@ -119,6 +119,75 @@ fn a_long_ring_comes_to_rest() {
     assert_eq!(w.server.log.len(), before);
 }
 
+/// Number of children of `parent` that lie on a cycle with it, by following every path.
+fn children_on_cycles(owners: &[Vec<usize>], parent: usize) -> u32 {
+    let leads_to = |from: usize, to: usize| {
+        let (mut reached, mut open) = (vec![false; owners.len()], vec![from]);
+        while let Some(at) = open.pop() {
+            if !std::mem::replace(&mut reached[at], true) {
+                open.extend(&owners[at]);
+            }
+        }
+        reached[to]
+    };
+    let children = (0..owners.len()).filter(|child| owners[*child].contains(&parent) && leads_to(parent, *child));
+    u32::try_from(children.count()).unwrap()
+}
+
+#[test]
+fn the_edges_on_cycles_are_those_that_lead_back_however_owners_come_and_go() {
+    let mut dice = 0x9E37_79B9_7F4A_7C15_u64;
+    let mut below = |n: usize| {
+        dice ^= dice << 13;
+        dice ^= dice >> 7;
+        dice ^= dice << 17;
+        usize::try_from(dice % n as u64).unwrap()
+    };
+    let names: Vec<String> = (0..7).map(|at| format!("p{at}")).collect();
+    for _ in 0..20 {
+        let mut w = EngineHarness::with(policy());
+        for name in &names {
+            w.parent(name);
+        }
+        let mut owners = vec![Vec::new(); names.len()];
+        for _ in 0..60 {
+            let at = below(names.len());
+            let mut chosen: Vec<usize> = (0..below(4)).map(|_| below(names.len())).collect();
+            chosen.sort_unstable();
+            chosen.dedup();
+            own(&mut w, &names[at], &chosen.iter().map(|owner| &*names[*owner]).collect::<Vec<_>>());
+            owners[at] = chosen;
+            for (parent, name) in names.iter().enumerate() {
+                let cyclic = w.engine.reader().cyclic_edge_count(w.id(name), POLICY);
+                assert_eq!(cyclic, children_on_cycles(&owners, parent), "{name} of {owners:?}");
+            }
+        }
+    }
+}
+
+/// With a search for every edge of every parent this would not end within hours.
+#[test]
+fn hundreds_of_parents_that_all_own_each_other_come_to_rest() {
+    let mut w = EngineHarness::with(policy());
+    let names: Vec<String> = (0..150).map(|at| format!("p{at}")).collect();
+    let all: Vec<&str> = names.iter().map(String::as_str).collect();
+    for name in &names {
+        w.parent(name);
+    }
+    for name in &names {
+        own(&mut w, name, &all);
+    }
+    w.child("leaf", "p0", Failed);
+    w.run(5_000);
+    assert_eq!((w.says("p0"), w.says("p100")), ("ChildrenFailed".into(), "ChildrenMissing".into()));
+    assert_eq!(w.engine.reader().cyclic_edge_count(w.id("p7"), POLICY), 150);
+    own(&mut w, "p0", &["p1"]);
+    w.run(5_000);
+    own(&mut w, "p1", &[]);
+    w.run(5_000);
+    assert_eq!((w.says("p1"), w.says("p100")), ("ChildrenFailed".into(), "ChildrenMissing".into()));
+}
+
 #[test]
 fn a_child_with_two_owners_counts_for_both() {
     let mut w = well();

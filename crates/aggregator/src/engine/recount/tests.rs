@@ -110,8 +110,8 @@ fn what_is_right_is_left_alone() {
 fn an_edge_that_was_lost_is_found_and_counts_again() {
     let mut engine = observed(3);
     let edge = *engine.scheduler.graph.edges_of(ObjectId(2)).iter().next().unwrap();
-    let EvaluationScheduler { graph, policies, .. } = &mut engine.scheduler;
-    graph.detach_edge(ObjectId(2), edge, policies.changed_rules());
+    let EvaluationScheduler { graph, .. } = &mut engine.scheduler;
+    graph.detach_edge(ObjectId(2), edge);
     assert!(is_observed(&engine, 2), "the object alone does not tell");
     assert_eq!(engine.recount_kind(NOW, CHILDREN).children, [ObjectId(2)]);
     assert_eq!(count(&engine), 3);
@@ -229,8 +229,8 @@ fn an_edge_that_was_lost_is_found_beside_those_to_the_same_parent_and_from_the_s
         let mut engine = shared();
         let before = tallies(&engine);
         let edge = engine.scheduler.graph.edges_of(SHARED).as_slice()[at];
-        let EvaluationScheduler { graph, policies, .. } = &mut engine.scheduler;
-        graph.detach_edge(SHARED, edge, policies.changed_rules());
+        let EvaluationScheduler { graph, .. } = &mut engine.scheduler;
+        graph.detach_edge(SHARED, edge);
         assert_ne!(tallies(&engine), before);
         assert_eq!(engine.recount_kind(NOW, CHILDREN).children, [SHARED]);
         assert_eq!(tallies(&engine), before);
@@ -274,8 +274,8 @@ fn whatever_was_corrupted_the_answer_is_wrong_until_the_recount_and_right_again_
             "the edge of the child that is not ready",
             |engine| {
                 let edge = *engine.scheduler.graph.edges_of(ObjectId(3)).iter().next().unwrap();
-                let EvaluationScheduler { graph, policies, .. } = &mut engine.scheduler;
-                graph.detach_edge(ObjectId(3), edge, policies.changed_rules());
+                let EvaluationScheduler { graph, .. } = &mut engine.scheduler;
+                graph.detach_edge(ObjectId(3), edge);
             },
             RecountResult { children: vec![ObjectId(3)], parents: vec![] },
         ),

@@ -69,6 +69,7 @@ impl<'t> RecordTask<'t> {
         let permits = Arc::new(Semaphore::new(MAX_CONCURRENT_RECORD_WRITES));
         let mut leadership = self.context.records.leadership.clone();
         let mut later = tokio::time::interval(RECORD_RECHECK_INTERVAL);
+        let mut rechecks = false;
         loop {
             tokio::select! { biased;
                 Some((name, done)) = under_way.next(), if !under_way.is_empty() => {
@@ -95,10 +96,15 @@ impl<'t> RecordTask<'t> {
                     }
                 }
                 () = self.context.records.moved.notified(), if read => {}
-                _ = later.tick(), if read => keeper.count_round(),
+                _ = later.tick(), if read => {
+                    keeper.count_round();
+                    rechecks = true;
+                }
                 _ = leadership.wait_for_change() => {}
             }
-            if read && leadership.may_write() {
+            let leads = leadership.may_write();
+            if leads { keeper.lead() } else { keeper.stand_by() }
+            if read && (leads || std::mem::take(&mut rechecks)) {
                 for (name, operation) in keeper.take_operations(reflector) {
                     let failed = failures.get(&name).copied().unwrap_or(0);
                     let permits = permits.clone();
@@ -134,8 +140,8 @@ impl<'t> RecordTask<'t> {
                 let value = serde_json::from_str::<Value>(record.text.get()).unwrap_or_default();
                 log_complaints(&record.child.meta.name, &keeper.observe_record(reflector, &value));
             }
-            FollowEvent::InitDone => keeper.finish_list(),
-            FollowEvent::Delete(record) => keeper.observe_deletion(&record.child.meta.name),
+            FollowEvent::InitDone => keeper.finish_list(reflector),
+            FollowEvent::Delete(record) => keeper.observe_deletion(reflector, &record.child.meta.name),
             FollowEvent::Alive => self.event_sender.send(KindEvent::Alive),
             FollowEvent::Failure(trouble) => {
                 report_trouble(&self.context.failures, api, &trouble);

@@ -177,8 +177,8 @@ fn every_invariant_holds_for_every_seed() {
     let (sum, failed) = failures(&seeds, play, "cargo test -p sim --test seeds for_every");
     println!("{count} seeds from {from}, {} in all: {sum:?}", seeds.len());
     assert!(failed.is_empty(), "\n{}", failed.join("\n"));
-    let MemoryCounts { restarts, outages, right, unseen, strangers, superseded } = sum.remembered;
-    let happened = restarts > 4 * count && outages > 2 * count && superseded > 4 * count && strangers > 0;
+    let MemoryCounts { restarts, outages, takeovers, right, unseen, strangers, superseded } = sum.remembered;
+    let happened = restarts > 4 * count && outages > 2 * count && takeovers > count && superseded > 4 * count && strangers > 0;
     assert!(
         happened && unseen > strangers && right > unseen,
         "histories in which too little is remembered show nothing: {:?}",

@@ -10,6 +10,7 @@ use readiness::Time;
 use serde_json::Value;
 use watcher::reflector::{RunEnd, RunTrace};
 use watcher::status::time;
+use watcher::wire::{MAX_NAME_BYTES, MAX_UID_BYTES};
 
 /// Event reasons by which the Job controller reports that a Job failed permanently.
 const JOB_FAILURE_REASONS: [&str; 5] = [
@@ -22,11 +23,6 @@ const JOB_FAILURE_REASONS: [&str; 5] = [
 
 /// Event reasons by which the Job controller reports that a Job has started.
 const JOB_START_REASONS: [&str; 2] = ["SuccessfulCreate", "Suspended"];
-
-/// Maximum length of names; longer ones are not valid and ignored.
-const MAX_NAME_LENGTH: usize = 253;
-/// Maximum length of uids: what a record has room for. Whoever may write Events may put anything there.
-const MAX_UID_LENGTH: usize = 128;
 
 /// Evidence collected page by page.
 #[derive(Clone, Debug)]
@@ -76,14 +72,14 @@ impl JobEvents {
 
     fn parse_trace(&self, event: &Value) -> Option<RunTrace> {
         let about = &event["involvedObject"];
-        let word = |field: &str| about[field].as_str().filter(|word| word.len() <= MAX_NAME_LENGTH);
+        let word = |field: &str| about[field].as_str().filter(|word| word.len() <= MAX_NAME_BYTES);
         let is_job =
             word("kind") == Some("Job") && word("apiVersion").is_none_or(|v| v.starts_with("batch/"));
         let moments =
             [&event["firstTimestamp"], &event["eventTime"], &event["metadata"]["creationTimestamp"]];
         is_job.then_some(RunTrace {
             kind: self.kind,
-            uid: word("uid").filter(|uid| !uid.is_empty() && uid.len() <= MAX_UID_LENGTH)?.into(),
+            uid: word("uid").filter(|uid| !uid.is_empty() && uid.len() <= MAX_UID_BYTES)?.into(),
             namespace: word("namespace")?.into(),
             name: word("name").filter(|name| !name.is_empty())?.into(),
             first_seen: moments

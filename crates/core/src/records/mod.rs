@@ -1,41 +1,23 @@
 //! ReadinessRecords, which store what must survive a restart: their content, and the operations on them.
 //!
-//! The reflector's memory is authoritative while the process lives; a record is trusted once, when it is first read.
-//! Later edits by others are reverted, unless they supply an outcome that was Unseen.
+//! A record is believed until this process, as the leader, has agreed with it: what the leader before has written is not
+//! lost to a standby that saw less. From then on the reflector's memory is authoritative: edits by others are reverted,
+//! unless they supply an outcome that was Unseen.
 
 mod codec;
 mod job_events;
-/// What the row of an object says of it as a parent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ParentRowState {
-    /// No policy chooses it.
-    Other,
-    /// It was read by a plan that is not in force any more: whether a policy chooses it is not known before it is read again.
-    Outdated,
-    /// It is a parent.
-    Parent,
-}
-
-fn row_state(reflector: &Reflector, row: &ObjectRow) -> ParentRowState {
-    let Some(parent) = &row.parent else { return ParentRowState::Other };
-    let interest = reflector.interest(row.kind);
-    let is_planned = |target: &AnswerTarget| {
-        let mut rules = interest.iter().flat_map(|interest| &interest.parent);
-        rules.any(|rule| rule.policy == target.policy)
-    };
-    if parent.targets.iter().all(is_planned) { ParentRowState::Parent } else { ParentRowState::Outdated }
-}
-
+mod parent_row_state;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
-use watcher::reflector::{AnswerTarget, ObjectRow, OutcomeParent, Reflector};
+use watcher::reflector::{OutcomeParent, Reflector};
 
 pub use codec::RecordedKinds;
 pub use job_events::JobEvents;
+use parent_row_state::{ParentRowState, row_state};
 
 /// Record as last read.
 #[derive(Clone, Debug, PartialEq)]
@@ -104,6 +86,10 @@ const MAX_SENT_CONTENTS: usize = 4;
 pub struct RecordStore {
     recorded_kinds: RecordedKinds,
     records: BTreeMap<String, HeldRecord>,
+    /// This process may write.
+    leads: bool,
+    /// Records that had, since this process leads, the content that it remembers.
+    agreed: BTreeSet<String>,
     listed: Option<BTreeSet<String>>,
     /// Number of lists that have begun.
     lists: u64,
@@ -113,7 +99,7 @@ pub struct RecordStore {
     parents_present: BTreeSet<String>,
     /// Records deleted while an operation was in flight: its result may describe the deleted one.
     deleted_in_flight: BTreeSet<String>,
-    /// Parents that were observed to be deleted.
+    /// Parents that were observed to be deleted, and whose records are to be deleted.
     parents_gone: BTreeSet<String>,
     /// Parents selected by a policy that remembers outcomes. Records of others may be kept by another installation.
     selected: BTreeSet<String>,
@@ -131,6 +117,17 @@ impl RecordStore {
         RecordStore { recorded_kinds: spoken_of, ..RecordStore::default() }
     }
 
+    /// Begins to write: records that this process does not agree with are believed once more.
+    pub fn lead(&mut self) {
+        self.leads = true;
+    }
+
+    /// Ceases to write: another process may know more from now on.
+    pub fn stand_by(&mut self) {
+        self.leads = false;
+        self.agreed.clear();
+    }
+
     /// Begins a list.
     pub fn begin_list(&mut self) {
         self.listed = Some(BTreeSet::new());
@@ -138,11 +135,11 @@ impl RecordStore {
     }
 
     /// Completes a list.
-    pub fn finish_list(&mut self) {
+    pub fn finish_list(&mut self, reflector: &Reflector) {
         let listed = self.listed.take().unwrap_or_default();
         let gone: Vec<_> = self.records.keys().filter(|name| !listed.contains(*name)).cloned().collect();
         for name in gone {
-            self.observe_deletion(&name);
+            self.observe_deletion(reflector, &name);
         }
     }
 
@@ -163,7 +160,9 @@ impl RecordStore {
         let (whose, outcomes, complaints) = codec::decode_spec(&name, &held.spec, &self.recorded_kinds);
         if self.last_sent.get(&name).is_some_and(|sent| sent.contains(&held.spec)) {
             // More may be known by now than when it was sent.
-            reflector.outcomes().acknowledge_record(&name);
+            self.agree(&name);
+        } else if self.agreed.contains(&name) {
+            reflector.outcomes().consider_edit(&outcomes);
         } else {
             reflector.outcomes().recall_record(whose, outcomes);
         }
@@ -172,16 +171,30 @@ impl RecordStore {
         complaints
     }
 
-    /// Observes the deletion of a record.
-    pub fn observe_deletion(&mut self, name: &str) {
-        self.records.remove(name);
+    /// Observes the deletion of a record. Where this process stands by, the leader remembers nothing more of its parent.
+    pub fn observe_deletion(&mut self, reflector: &Reflector, name: &str) {
+        if !self.leads {
+            reflector.outcomes().forget_recorded(name);
+        }
+        self.forget_record(name);
         self.pending.insert(name.to_owned());
         if self.in_flight.contains(name) {
             self.deleted_in_flight.insert(name.to_owned());
         }
     }
 
-    /// Operations that are due, at most one at a time per record.
+    fn agree(&mut self, name: &str) {
+        if self.leads {
+            self.agreed.insert(name.to_owned());
+        }
+    }
+
+    fn forget_record(&mut self, name: &str) {
+        self.records.remove(name);
+        self.parents_gone.remove(name);
+    }
+
+    /// Operations that are due, at most one at a time per record. A process that stands by only asks whether parents exist.
     pub fn take_operations(&mut self, reflector: &Reflector) -> Vec<(String, RecordOperation)> {
         self.pending.extend(reflector.outcomes().take_dirty_parents().into_iter().map(String::from));
         let free: Vec<_> =
@@ -215,11 +228,13 @@ impl RecordStore {
             // If the record exists all the same, creating it again fails, and it is read then.
             RecordOperationResult::Current(Some(_)) if went => {}
             RecordOperationResult::Current(Some(object)) => return self.observe_record(reflector, object),
-            RecordOperationResult::Current(None) => _ = self.records.remove(name),
+            RecordOperationResult::Current(None) => self.forget_record(name),
             RecordOperationResult::ParentGone => {
                 reflector.outcomes().forget_parent(name);
                 self.forget_parent(name);
-                self.parents_gone.insert(name.to_owned());
+                if self.records.contains_key(name) {
+                    self.parents_gone.insert(name.to_owned());
+                }
             }
             RecordOperationResult::ParentExists => _ = self.parents_present.insert(name.to_owned()),
             RecordOperationResult::Failed => {}
@@ -253,6 +268,9 @@ impl RecordStore {
         }
         self.parents_present.remove(name);
         self.deselected.remove(name);
+        if !self.leads {
+            return NextOperation::Later;
+        }
         if memories.is_some() && !self.selected.contains(name) {
             self.selected.insert(name.to_owned());
         }
@@ -276,7 +294,11 @@ impl RecordStore {
                 NextOperation::Do(RecordOperation::Patch { patch, again })
             }
             (None, Some(held)) => NextOperation::Do(delete_operation(held)),
-            _ => NextOperation::Nothing,
+            (Some(_), Some(_)) => {
+                self.agree(name);
+                NextOperation::Nothing
+            }
+            (None, None) => NextOperation::Nothing,
         }
     }
 
@@ -284,6 +306,9 @@ impl RecordStore {
     fn operation_for_deselected(&mut self, reflector: &Reflector, name: &str) -> NextOperation {
         if !self.selected.contains(name) {
             return NextOperation::Nothing;
+        }
+        if !self.leads {
+            return NextOperation::Later;
         }
         if *self.deselected.entry(name.to_owned()).or_default() < DESELECTED_ROUNDS {
             return NextOperation::Later;
@@ -310,6 +335,16 @@ impl RecordStore {
         self.deselected.remove(name);
         self.last_written.remove(name);
         self.last_sent.remove(name);
+        self.agreed.remove(name);
+    }
+
+    /// Deletes a record that is of no use, if there is one.
+    fn sweep(&self, held: Option<&HeldRecord>) -> NextOperation {
+        match held {
+            Some(_) if !self.leads => NextOperation::Later,
+            Some(held) => NextOperation::Do(delete_operation(held)),
+            None => NextOperation::Nothing,
+        }
     }
 
     /// Operation for a parent without a row: it may be deleted, selected by no policy, or not listed yet.
@@ -321,15 +356,15 @@ impl RecordStore {
     ) -> NextOperation {
         let held = self.records.get(name);
         if self.parents_gone.contains(name) {
-            return held.map_or(NextOperation::Nothing, |held| NextOperation::Do(delete_operation(held)));
+            // A late event of a child may have brought it back.
+            reflector.outcomes().forget_parent(name);
+            return self.sweep(held);
         }
         let recorded = held.map(|held| codec::decode_spec(name, &held.spec, &self.recorded_kinds).0);
-        let Some(whose) = known.or(recorded) else {
-            return held.map_or(NextOperation::Nothing, |held| NextOperation::Do(delete_operation(held)));
-        };
+        let Some(whose) = known.or(recorded) else { return self.sweep(held) };
         if held.is_some() && whose.name.is_empty() {
             // The owner is unknown by now.
-            return held.map_or(NextOperation::Nothing, |held| NextOperation::Do(delete_operation(held)));
+            return self.sweep(held);
         }
         let kind = self.recorded_kinds.get(&(whose.group.to_string(), whose.kind.to_string()));
         match kind {

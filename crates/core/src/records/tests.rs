@@ -4,12 +4,19 @@ use aggregator::{KindId, PolicyId};
 use readiness::StuckLimits;
 use watcher::plan::{
     AllowedNamespaces, AssessmentRule, ChildRule, FindChildrenBy, Interest, LabelMatchTerm, LabelMatcher,
-    OutcomeRetention, ParentRule,
+    OutcomeRetention, ParentRule, ShapeMatcher,
 };
 use watcher::reflector::ListPass;
 use watcher::{ParentObject, ReflectorObject};
 
 use super::*;
+
+/// The store of a process that leads.
+fn led(spoken_of: RecordedKinds) -> RecordStore {
+    let mut keeper = RecordStore::new(spoken_of);
+    keeper.lead();
+    keeper
+}
 
 const PARENT: &str = "00000000-0000-4000-8000-000000000001";
 const JOB: &str = "00000000-0000-4000-8000-000000000002";
@@ -84,7 +91,7 @@ impl RecordProcess {
         reflector.set_interest(jobs());
         reflector.set_interest(databases());
         let passes = [KindId(1), KindId(2)].map(|kind| reflector.begin_list(kind, None));
-        RecordProcess { reflector, keeper: RecordStore::new(spoken_of), passes }
+        RecordProcess { reflector, keeper: led(spoken_of), passes }
     }
 
     fn list(&self) {
@@ -164,10 +171,10 @@ fn a_record_that_somebody_deletes_is_written_again() {
     let mut process = RecordProcess::new();
     process.see(&job(5, "Complete"));
     process.written();
-    process.keeper.observe_deletion(PARENT);
+    process.keeper.observe_deletion(&process.reflector, PARENT);
     assert_eq!(outcome(&process.written()), "Complete");
     process.keeper.begin_list();
-    process.keeper.finish_list();
+    process.keeper.finish_list(&process.reflector);
     assert!(matches!(process.errand(), RecordOperation::Create(_)), "a list does not have it");
 }
 
@@ -183,7 +190,7 @@ fn a_record_that_a_restored_server_lists_is_patched_though_its_version_is_older_
     process.rests();
     process.keeper.begin_list();
     process.keeper.observe_record(&process.reflector, &record);
-    process.keeper.finish_list();
+    process.keeper.finish_list(&process.reflector);
     assert!(matches!(process.errand(), RecordOperation::Patch { .. }), "it is to be set right");
 }
 
@@ -226,7 +233,7 @@ fn an_answer_that_comes_after_what_the_watch_has_brought_since_hides_nothing() {
 
     let mut deleted = RecordProcess::new();
     let record = written(&mut deleted);
-    deleted.keeper.observe_deletion(PARENT);
+    deleted.keeper.observe_deletion(&deleted.reflector, PARENT);
     deleted.done(&RecordOperationResult::Current(Some(record)));
     assert!(matches!(deleted.errand(), RecordOperation::Create(_)), "it is to be written again");
 }
@@ -367,6 +374,27 @@ fn an_edit_of_a_policy_forgets_nothing_before_its_parents_are_read_again() {
 }
 
 #[test]
+fn while_nobody_knows_what_a_parent_asks_for_nothing_of_it_is_forgotten() {
+    let mut process = RecordProcess::new();
+    process.see(&job(5, "Complete"));
+    process.written();
+    let mut refusing = databases();
+    refusing.parent[0].policy = PolicyId(2);
+    refusing.parent[0].shape =
+        Some(ShapeMatcher::refusing_others("it was asked for a moment ago".into(), |_| Err(String::new())));
+    process.reflector.set_interest(refusing);
+    let mut parent = database();
+    parent["metadata"]["resourceVersion"] = json!("2");
+    let parent = parse(&parent);
+    process.reflector.apply_object(KindId(2), parent.as_child(), parent.raw_text());
+    for _ in 0..10 * DESELECTED_ROUNDS {
+        process.rests();
+        process.keeper.count_round();
+    }
+    assert!(process.reflector.outcomes().parent_outcomes(PARENT).is_some());
+}
+
+#[test]
 fn the_record_of_a_parent_that_was_never_chosen_here_is_somebody_elses() {
     let mut process = RecordProcess::new();
     process.see(&job(5, "Complete"));
@@ -402,5 +430,99 @@ fn what_was_sent_brings_nothing_back_that_was_superseded_meanwhile() {
         let known = process.reflector.outcomes().parent_outcomes(PARENT).unwrap_or_default();
         assert_eq!(known.outcomes, [], "it was deleted before its end");
         assert!(matches!(process.errand(), RecordOperation::Delete { .. }));
+    }
+}
+
+/// A process that stands by, and has read the first version of its leader's record.
+fn standby(record: &Value) -> RecordProcess {
+    let mut process = RecordProcess::new();
+    process.keeper.stand_by();
+    process.keeper.observe_record(&process.reflector, record);
+    process
+}
+
+#[test]
+fn what_a_leader_wrote_of_what_a_standby_did_not_see_outlives_the_change() {
+    let mut leader = RecordProcess::new();
+    leader.see(&job(5, ""));
+    let first = leader.written();
+    let mut other = job(6, "Failed");
+    (other["metadata"]["uid"], other["metadata"]["name"]) = (json!("00000000-0000-4000-8000-000000000003"), json!("seed"));
+    leader.see(&other);
+    let RecordOperation::Patch { patch, .. } = leader.errand() else { panic!("it is to be amended") };
+    let mut second = first.clone();
+    second["spec"] = patch[2]["value"].clone();
+    second["metadata"]["resourceVersion"] = json!("11");
+
+    let mut process = standby(&first);
+    process.rests();
+    process.keeper.observe_record(&process.reflector, &second);
+    process.keeper.lead();
+    process.see(&job(7, ""));
+    process.rests();
+    let known = process.reflector.outcomes().parent_outcomes(PARENT).unwrap().outcomes;
+    assert!(known.iter().any(|run| &*run.name == "seed" && run.end != watcher::reflector::RunEnd::Open), "{known:?}");
+
+    // What its leader does not remember any more, it forgets, unless it saw it.
+    let mut process = standby(&second);
+    process.see(&job(7, ""));
+    process.keeper.observe_deletion(&process.reflector, PARENT);
+    let known = process.reflector.outcomes().parent_outcomes(PARENT).unwrap().outcomes;
+    assert_eq!(known.iter().map(|run| &*run.name).collect::<Vec<_>>(), ["migrate"]);
+}
+
+#[test]
+fn a_record_that_was_agreed_with_is_believed_no_more_until_another_leads() {
+    let mut process = RecordProcess::new();
+    process.see(&job(5, ""));
+    let mut record = process.written();
+    record["metadata"]["resourceVersion"] = json!("11");
+    let mut other = record["spec"]["outcomes"][0].clone();
+    (other["uid"], other["name"], other["slot"], other["outcome"]) =
+        (json!("00000000-0000-4000-8000-000000000003"), json!("seed"), json!("seed"), json!("Complete"));
+    record["spec"]["outcomes"].as_array_mut().unwrap().push(other);
+    process.keeper.observe_record(&process.reflector, &record);
+    assert!(matches!(process.errand(), RecordOperation::Patch { .. }), "it is to be set right");
+    process.done(&RecordOperationResult::Failed);
+    process.keeper.stand_by();
+    record["metadata"]["resourceVersion"] = json!("12");
+    process.keeper.observe_record(&process.reflector, &record);
+    process.keeper.lead();
+    process.rests();
+}
+
+#[test]
+fn a_standby_forgets_parents_that_are_gone_and_writes_nothing() {
+    let mut leader = RecordProcess::new();
+    leader.see(&job(5, "Complete"));
+    let mut process = standby(&leader.written());
+    process.see(&job(5, "Complete"));
+    process.rests();
+    process.reflector.delete_object(PARENT, 9);
+    assert!(matches!(process.errand(), RecordOperation::CheckParent(_)));
+    process.done(&RecordOperationResult::ParentGone);
+    process.rests();
+    assert!(process.reflector.outcomes().parent_outcomes(PARENT).is_none());
+    process.keeper.observe_deletion(&process.reflector, PARENT);
+    // A late event of its child brings it back for as long as it takes to ask once more.
+    process.reflector.on_deleted(KindId(1), parse(&job(12, "Complete")).as_child());
+    process.see(&job(13, "Complete"));
+    assert!(matches!(process.errand(), RecordOperation::CheckParent(_)));
+    process.done(&RecordOperationResult::ParentGone);
+    process.rests();
+    assert!(process.reflector.outcomes().parent_outcomes(PARENT).is_none());
+}
+
+#[test]
+fn an_owner_that_cannot_exist_is_not_remembered() {
+    let mut process = RecordProcess::new();
+    for (field, length) in [("uid", 129), ("name", 254)] {
+        let mut job = job(5, "Failed");
+        job["metadata"]["ownerReferences"][0][field] = json!("a".repeat(length));
+        if field == "name" {
+            job["metadata"]["ownerReferences"][0]["uid"] = json!("00000000-0000-4000-8000-000000000009");
+        }
+        process.see(&job);
+        process.rests();
     }
 }

@@ -21,6 +21,8 @@ pub(super) struct JobCluster {
     dice: Dice,
     /// Dice of the relists of records.
     pub(super) relist_dice: Dice,
+    /// Dice of what a process that stands by sees.
+    pub(super) standby_dice: Dice,
     strict: bool,
     pub(super) sabotage: Option<Sabotage>,
     pub(super) now: i64,
@@ -31,10 +33,14 @@ pub(super) struct JobCluster {
     pub(super) lines: BTreeMap<u32, Vec<JobWatchLine>>,
     /// Records as stored by the server.
     pub(super) records: BTreeMap<String, Value>,
+    /// All watch lines of records since the beginning; `None` is a deletion.
+    pub(super) record_lines: Vec<(String, Option<Value>)>,
     /// Number of the service's writes to records.
     pub(super) written: usize,
     pub(super) restarts: u64,
     pub(super) outages: u64,
+    /// Processes that took over after they had stood by.
+    pub(super) takeovers: u64,
     /// Unobserved runs that Events revealed.
     pub(super) superseded: u64,
     pub(super) events: JobEventLog,
@@ -61,6 +67,7 @@ impl JobCluster {
         let mut world = JobCluster {
             dice: DiceStream::Jobs.dice(seed),
             relist_dice: DiceStream::JobRelists.dice(seed),
+            standby_dice: DiceStream::JobStandbys.dice(seed),
             strict: seed % 2 == 1,
             sabotage,
             now: HISTORY_START_MS,
@@ -69,9 +76,11 @@ impl JobCluster {
             parents: Vec::new(),
             lines: BTreeMap::from([(JOB_KIND.0, Vec::new()), (PARENT_KIND.0, Vec::new())]),
             records: BTreeMap::new(),
+            record_lines: Vec::new(),
             written: 0,
             restarts: 0,
             outages: 0,
+            takeovers: 0,
             superseded: 0,
             events: JobEventLog::default(),
             log: vec!["of what is remembered:".to_owned()],
@@ -124,6 +133,15 @@ impl JobCluster {
 
     pub(super) fn first_failure(&self) -> Option<String> {
         self.failure.get().cloned()
+    }
+
+    /// Stores a record, or deletes it, and publishes that.
+    pub(super) fn store_record(&mut self, name: &str, record: Option<Value>) {
+        match &record {
+            Some(record) => _ = self.records.insert(name.to_owned(), record.clone()),
+            None => _ = self.records.remove(name),
+        }
+        self.record_lines.push((name.to_owned(), record));
     }
 
     /// Runs a Job from its creation to its end and deletion.

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::job_cluster::JobCluster;
-use super::memory_checks::{check_memory, check_memory_at_end};
+use super::memory_checks::{check_memory, check_memory_at_end, check_takeover};
 use super::memory_counts::MemoryCounts;
 use super::service_process::ServiceProcess;
 use super::simulated_job::{JOB_KIND, PARENT_KIND};
@@ -16,12 +16,16 @@ const HISTORY_STEPS: usize = 400;
 pub(super) struct JobHistory {
     world: JobCluster,
     service: ServiceProcess,
+    /// Process that waits for the other to end.
+    standby: Option<ServiceProcess>,
 }
 
 impl JobHistory {
     pub(super) fn new(seed: u64, sabotage: Option<Sabotage>) -> JobHistory {
         let world = JobCluster::new(seed, sabotage);
-        JobHistory { service: ServiceProcess::new(&world), world }
+        let mut service = ServiceProcess::new(&world);
+        service.lead();
+        JobHistory { service, standby: None, world }
     }
 
     /// Plays the history to its end; returns its log, the first violated check, and the counts.
@@ -44,6 +48,11 @@ impl JobHistory {
     fn rest_and_restart(&mut self) -> MemoryCounts {
         self.run_calm();
         check_memory(&self.world, &self.service);
+        if self.standby.is_some() {
+            self.take_over();
+            self.run_calm();
+            check_memory(&self.world, &self.service);
+        }
         let tally = check_memory_at_end(&self.world, &self.service);
         let mut written = 0;
         for _ in 0..2 {
@@ -78,6 +87,42 @@ impl JobHistory {
             _ => self.run_outage(),
         }
         self.service.run_turn(&self.world);
+        self.step_standby();
+    }
+
+    /// Runs a step of the process that stands by, or starts one.
+    fn step_standby(&mut self) {
+        let Some(standby) = &mut self.standby else {
+            if self.world.standby_dice.chance(2) {
+                self.world.log_event("another process stands by");
+                self.standby = Some(ServiceProcess::new(&self.world));
+            }
+            return;
+        };
+        match self.world.standby_dice.below(10) {
+            0..4 => standby.watch_kind(&mut self.world, JOB_KIND),
+            4 => standby.watch_kind(&mut self.world, PARENT_KIND),
+            5..7 => {
+                let lines = self.world.standby_dice.below(4);
+                standby.follow_records(&mut self.world, lines);
+            }
+            7 => standby.seek_evidence(&mut self.world),
+            8 if self.world.standby_dice.chance(20) => standby.lose_watch_position(&mut self.world),
+            _ => {}
+        }
+        standby.run_turn(&self.world);
+        check_memory(&self.world, standby);
+    }
+
+    /// Lets the process that stands by take over from the other, which has ended.
+    fn take_over(&mut self) {
+        let Some(mut standby) = self.standby.take() else { return };
+        self.world.log_event("the process that stood by takes over");
+        self.world.takeovers += 1;
+        standby.catch_up(&mut self.world);
+        check_takeover(&self.world, &standby);
+        standby.lead();
+        self.service = standby;
     }
 
     /// Stops the process for a while, in which Jobs run, run again, and vanish.
@@ -118,7 +163,11 @@ impl JobHistory {
         self.world.log_event("restart");
         self.world.restarts += 1;
         self.service.stop_process(&mut self.world);
+        if self.standby.is_some() && self.world.standby_dice.chance(70) {
+            return self.take_over();
+        }
         self.service = ServiceProcess::new(&self.world);
+        self.service.lead();
     }
 
     /// Deletes or corrupts a record, as a person might.
@@ -127,16 +176,17 @@ impl JobHistory {
         let Some(name) = self.world.records.keys().nth(at).cloned() else { return };
         if self.world.chance(50) {
             self.world.log_event(format_args!("record {name} deleted by hand"));
-            self.world.records.remove(&name);
+            self.world.store_record(&name, None);
             return self.service.observe_record_deleted(&name);
         }
         self.world.log_event(format_args!("record {name} spoiled by hand"));
         self.world.version += 1;
         let version = self.world.version;
-        if let Some(record) = self.world.records.get_mut(&name) {
+        if let Some(mut record) = self.world.records.get(&name).cloned() {
             record["metadata"]["resourceVersion"] = json!(version.to_string());
             record["spec"]["outcomes"][0]["outcome"] = json!("Splendid");
-            self.service.observe_record(&record.clone());
+            self.service.observe_record(&record);
+            self.world.store_record(&name, Some(record));
         }
     }
 }

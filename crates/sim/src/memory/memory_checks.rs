@@ -144,11 +144,27 @@ fn check_counts(world: &JobCluster, service: &ServiceProcess, parent: &str, outc
     );
 }
 
+/// Checks that a process which takes over remembers what the records have: each outcome, or a later run in its place.
+pub(super) fn check_takeover(world: &JobCluster, service: &ServiceProcess) {
+    for parent in world.parents.iter().filter(|parent| !parent.gone) {
+        let Some(record) = world.records.get(&parent.uid) else { continue };
+        let memories = service.core.reflector.outcomes().parent_outcomes(&parent.uid).unwrap_or_default();
+        for recorded in record["spec"]["outcomes"].as_array().into_iter().flatten() {
+            let word = |field: &str| recorded[field].as_str().unwrap_or_default();
+            let is_it = |o: &RememberedOutcome| *o.slot == *word("slot") && *o.uid >= *word("uid");
+            let is_known = memories.outcomes.iter().any(is_it);
+            let ended = ["Complete", "Failed"].contains(&word("outcome"));
+            holds!(world, is_known || !ended, "{recorded} is not known to who takes over");
+        }
+    }
+}
+
 /// Checks the quiet end state: every recorded outcome is remembered, and every remembered one is recorded.
 pub(super) fn check_memory_at_end(world: &JobCluster, service: &ServiceProcess) -> MemoryCounts {
     holds!(world, service.is_at_rest() && service.is_listed(PARENT_KIND), "it does not come to rest");
     let (restarts, outages, superseded) = (world.restarts, world.outages, world.superseded);
-    let mut tally = MemoryCounts { restarts, outages, superseded, ..MemoryCounts::default() };
+    let takeovers = world.takeovers;
+    let mut tally = MemoryCounts { restarts, outages, takeovers, superseded, ..MemoryCounts::default() };
     let mut recorded = BTreeMap::new();
     for (name, record) in &world.records {
         for outcome in record["spec"]["outcomes"].as_array().into_iter().flatten() {

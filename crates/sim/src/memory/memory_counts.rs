@@ -9,6 +9,8 @@ pub struct MemoryCounts {
     pub restarts: u64,
     /// Restarts after an outage in which Jobs changed.
     pub outages: u64,
+    /// Processes that took over after they had stood by.
+    pub takeovers: u64,
     /// Outcomes at the end that match the true history.
     pub right: u64,
     /// Outcomes at the end that are marked as unseen.
@@ -23,6 +25,7 @@ impl AddAssign for MemoryCounts {
     fn add_assign(&mut self, other: MemoryCounts) {
         self.restarts += other.restarts;
         self.outages += other.outages;
+        self.takeovers += other.takeovers;
         self.right += other.right;
         self.unseen += other.unseen;
         self.strangers += other.strangers;

@@ -45,11 +45,10 @@ pub(super) fn apply_record_operation(
     };
     world.written += 1;
     world.log_event(format_args!("record {name}: {errand:?}"));
-    world.records.remove(name);
     let now = now.map(|mut record| {
         record["metadata"]["resourceVersion"] = version;
-        world.records.insert(name.to_owned(), record.clone());
         record
     });
+    world.store_record(name, now.clone());
     RecordOperationResult::Current(now)
 }

@@ -39,6 +39,8 @@ pub(super) struct ServiceProcess {
     in_flight: Vec<(String, RecordOperation)>,
     /// Records about which something was done whose answer was lost: the watch will tell of it.
     unread_records: Vec<String>,
+    /// Position among the lines of records' watch: a process that stands by follows it.
+    record_position: usize,
     /// Times at which Events are still to be listed for unobserved runs.
     event_lists_due: VecDeque<i64>,
 }
@@ -121,6 +123,7 @@ impl ServiceProcess {
             record_list_broken: false,
             in_flight: Vec::new(),
             unread_records: Vec::new(),
+            record_position: 0,
             event_lists_due: VecDeque::new(),
         }
     }
@@ -191,7 +194,8 @@ impl ServiceProcess {
             for record in world.records.values() {
                 self.keeper.observe_record(&self.core.reflector, record);
             }
-            self.keeper.finish_list();
+            self.keeper.finish_list(&self.core.reflector);
+            self.record_position = world.record_lines.len();
             self.records_read = true;
             self.list_events(world);
             return self.mark_synced(world, RECORD_KIND);
@@ -231,7 +235,41 @@ impl ServiceProcess {
             self.keeper.observe_record(&self.core.reflector, record);
         }
         if !self.record_list_broken {
-            self.keeper.finish_list();
+            self.keeper.finish_list(&self.core.reflector);
+        }
+    }
+
+    /// Begins to write.
+    pub(super) fn lead(&mut self) {
+        self.keeper.lead();
+    }
+
+    /// Reads the records or what has become of some of them, while another process writes them.
+    pub(super) fn follow_records(&mut self, world: &mut JobCluster, lines: usize) {
+        if !self.records_read {
+            return self.step_records(world);
+        }
+        let lines: Vec<_> = world.record_lines.iter().skip(self.record_position).take(lines).cloned().collect();
+        self.record_position += lines.len();
+        for (name, record) in lines {
+            match record {
+                Some(record) => self.observe_record(&record),
+                None => self.observe_record_deleted(&name),
+            }
+        }
+        for (name, errand) in self.keeper.take_operations(&self.core.reflector) {
+            let is_question = matches!(errand, RecordOperation::CheckParent(_));
+            world.demand(is_question, format_args!("a process that stands by writes: {errand:?}"));
+            let done = apply_record_operation(world, &name, &errand);
+            self.keeper.settle_operation(&self.core.reflector, &name, &done);
+        }
+    }
+
+    /// Applies all that the watches of records and parents have.
+    pub(super) fn catch_up(&mut self, world: &mut JobCluster) {
+        self.follow_records(world, usize::MAX);
+        while self.watch_positions[&PARENT_KIND.0].is_none_or(|at| at < world.lines[&PARENT_KIND.0].len()) {
+            self.watch_kind(world, PARENT_KIND);
         }
     }
 
@@ -254,7 +292,7 @@ impl ServiceProcess {
 
     pub(super) fn observe_record_deleted(&mut self, name: &str) {
         if self.records_read {
-            self.keeper.observe_deletion(name);
+            self.keeper.observe_deletion(&self.core.reflector, name);
         }
     }
 
@@ -314,7 +352,7 @@ impl ServiceProcess {
             let believed = memories.outcomes.iter().filter_map(|o| Some((o, told(o)?)));
             let believed =
                 believed.map(|(o, trace)| RememberedOutcome { end: trace.end.clone(), ..o.clone() });
-            reflector.outcomes().recall_record(memories.parent.clone(), believed.collect());
+            reflector.outcomes().consider_edit(&believed.collect::<Vec<_>>());
         }
     }
 

@@ -63,6 +63,8 @@ pub(crate) enum DiceStream {
     ListAnswers = 26,
     /// Policies that keep True for a while.
     Grace = 27,
+    /// Processes that stand by while another remembers Jobs.
+    JobStandbys = 28,
 }
 
 impl DiceStream {
@@ -110,7 +112,7 @@ pub enum StreamLayout {
 
 impl StreamLayout {
     /// Each concern has its own.
-    pub const ALL: StreamLayout = StreamLayout::Split { last: DiceStream::Grace as u64 };
+    pub const ALL: StreamLayout = StreamLayout::Split { last: DiceStream::JobStandbys as u64 };
 
     /// Returns `true` if histories with this layout draw from the stream of a concern that shared histories do not have.
     fn draws(self, own: DiceStream) -> bool {

@@ -62,14 +62,19 @@ impl<'r> RememberedOutcomes<'r> {
         self.0.memory.is_unseen(uid)
     }
 
-    /// Applies the record of one parent: believed the first time, and only taken as evidence later.
+    /// Believes the record of one parent unless something better is known.
     pub fn recall_record(self, whose: OutcomeParent, outcomes: Vec<RememberedOutcome>) {
         memory::recall_record(&self.0.memory, &self.0.store, whose, outcomes);
     }
 
-    /// Remembers that the record of this parent has the content that was sent: nothing in it is news.
-    pub fn acknowledge_record(self, parent: &str) {
-        memory::acknowledge_record(&self.0.memory, parent);
+    /// Forgets what is known of a parent's children from its record alone.
+    pub fn forget_recorded(self, parent: &str) {
+        memory::forget_recorded(&self.0.memory, &self.0.store, parent);
+    }
+
+    /// Takes a record that another client edited as evidence alone, of outcomes that nobody saw.
+    pub fn consider_edit(self, outcomes: &[RememberedOutcome]) {
+        memory::consider_edit(&self.0.memory, &self.0.store, outcomes);
     }
 
     /// Removes a deleted parent and everything remembered for it.

@@ -28,7 +28,9 @@ pub use claims::{VolumeClaims, may_be_claim_name};
 use cursor::JsonCursor;
 use members::{FieldKey, MembersVisitor, VisitedShape, value_cursor};
 use spec::SpecLists;
-pub use wire_meta::{INVENTORY_ANNOTATION, OwnerRef, TRACKING_ANNOTATION, WireMeta};
+pub use wire_meta::{
+    INVENTORY_ANNOTATION, MAX_NAME_BYTES, MAX_UID_BYTES, OwnerRef, TRACKING_ANNOTATION, WireMeta,
+};
 
 /// One object: its identity, and the facts that rules may read.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -9,6 +9,11 @@ pub const TRACKING_ANNOTATION: &str = "argocd.argoproj.io/tracking-id";
 /// (cli-utils `pkg/inventory/policy.go`).
 pub const INVENTORY_ANNOTATION: &str = "config.k8s.io/owning-inventory";
 
+/// Largest length of an object's name (`k8s.io/apimachinery/pkg/util/validation`, DNS-1123 subdomain).
+pub const MAX_NAME_BYTES: usize = 253;
+/// Largest length of a uid that is read; the API server makes them with 36 bytes.
+pub const MAX_UID_BYTES: usize = 128;
+
 /// The identifying metadata of an object, and its links to others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WireMeta {
@@ -59,6 +64,13 @@ pub struct OwnerRef {
     pub uid: Box<str>,
     /// The owner is the controller of the object.
     pub controller: bool,
+}
+
+impl OwnerRef {
+    /// Returns `false` if no object has such a name or uid: the API server takes any in a reference.
+    pub fn is_of_valid_length(&self) -> bool {
+        self.name.len() <= MAX_NAME_BYTES && self.uid.len() <= MAX_UID_BYTES
+    }
 }
 
 impl WireMeta {

@@ -54,7 +54,7 @@ fn a_record_is_believed_once_and_later_only_where_nobody_saw() {
     for outcome in &mut changed {
         outcome.end = RunEnd::Complete;
     }
-    next.reflector.outcomes().recall_record(known.parent, changed);
+    next.reflector.outcomes().consider_edit(&changed);
     assert_eq!((next.counts(1), next.counts(2)), (READY, FAILED));
 }
 

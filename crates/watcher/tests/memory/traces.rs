@@ -50,9 +50,9 @@ fn a_person_who_knows_it_may_say_how_it_ended_that_was_heard_of() {
     let next = remembering().restarted();
     tell(&next, &[trace(2, "migrate", 9, failed())]);
     next.list(&[]);
-    let ParentOutcomes { parent: whose, mut outcomes } = next.memories();
+    let mut outcomes = next.memories().outcomes;
     outcomes.last_mut().unwrap().end = RunEnd::Complete;
-    next.reflector.outcomes().recall_record(whose, outcomes);
+    next.reflector.outcomes().consider_edit(&outcomes);
     assert_eq!((next.counts(1), next.counts(2)), (None, READY));
     let known = next.memories().outcomes;
     assert_eq!(known.iter().map(|o| o.known_from_events).collect::<Vec<_>>(), [false]);

@@ -26,8 +26,6 @@ pub(super) struct MemoryState {
     pub(super) interests: FxHashMap<KindId, Arc<Interest>>,
     /// Kinds that have been listed.
     pub(super) listed: FxHashSet<KindId>,
-    /// Parents whose record has been read.
-    pub(super) recalled: FxHashSet<UidKey>,
     /// Parents whose remembered outcomes changed.
     pub(super) dirty: BTreeSet<Box<str>>,
     /// Objects that are gone without an observed outcome.

@@ -25,7 +25,7 @@ use memory_state::MemoryState;
 
 pub(super) use evidence::{apply_evidence, observe_late_object};
 pub(super) use observe::{
-    acknowledge_record, drop_memory_interest, forget_parent, mark_run_deleted, observe_final_state,
+    consider_edit, drop_memory_interest, forget_parent, forget_recorded, mark_run_deleted, observe_final_state,
     observe_run, on_list_finished, on_parent_observed, on_parent_removed, on_selection_observed,
     recall_record, set_memory_interest,
 };

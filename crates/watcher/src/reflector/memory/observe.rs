@@ -190,29 +190,55 @@ pub(in crate::reflector) fn on_list_finished(
     memory.wake_if_needed(&state);
 }
 
-/// Applies the record of one parent. The first time it is believed unless something better is known; later it is
-/// only taken as evidence, provided by a person who edited it.
+/// Believes the record of one parent unless something better is known. What an earlier version of it alone told of is
+/// forgotten where this one does not: whoever wrote it had seen more.
 pub(in crate::reflector) fn recall_record(
     memory: &OutcomeMemory,
     store: &RowStore,
     whose: OutcomeParent,
     outcomes: Vec<RememberedOutcome>,
 ) {
-    let parent = UidKey::from_text(&whose.uid);
-    let first = memory.lock().recalled.insert(parent);
-    if !first {
-        for outcome in outcomes {
-            record_end(memory, store, &outcome.uid, &outcome.end, |o| o.deleted && o.end == RunEnd::Open);
-        }
-        return;
-    }
     let mut state = memory.lock();
+    forget_unrecorded(store, &mut state, UidKey::from_text(&whose.uid), &outcomes);
     state.blind_namespaces.extend(outcomes.iter().map(|o| o.namespace.clone()));
     for outcome in outcomes {
         recall_run(store, &mut state, &whose, outcome);
     }
     state.dirty.insert(whose.uid);
     memory.wake_if_needed(&state);
+}
+
+/// Handles a record that its leader has deleted: what it alone told of is forgotten.
+pub(in crate::reflector) fn forget_recorded(memory: &OutcomeMemory, store: &RowStore, parent: &str) {
+    forget_unrecorded(store, &mut memory.lock(), UidKey::from_text(parent), &[]);
+}
+
+/// Forgets the runs of a parent that are known from its record alone, and that the record does not have any more.
+fn forget_unrecorded(
+    store: &RowStore,
+    state: &mut MemoryState,
+    parent: UidKey,
+    recorded: &[RememberedOutcome],
+) {
+    let Some(memories) = state.parents.get_mut(&parent) else { return };
+    let is_there = |run: &RememberedOutcome| recorded.iter().any(|o| o.uid == run.uid);
+    let gone: Vec<_> =
+        memories.outcomes.extract_if(.., |run| run.is_from_record_alone() && !is_there(run)).collect();
+    for run in gone {
+        state.unlink_parent(run.key(), parent);
+        project_row(store, state, run.key());
+    }
+}
+
+/// Takes a record that another client edited as evidence alone, of outcomes that nobody saw.
+pub(in crate::reflector) fn consider_edit(
+    memory: &OutcomeMemory,
+    store: &RowStore,
+    outcomes: &[RememberedOutcome],
+) {
+    for outcome in outcomes {
+        record_end(memory, store, &outcome.uid, &outcome.end, |o| o.deleted && o.end == RunEnd::Open);
+    }
 }
 
 fn recall_run(store: &RowStore, state: &mut MemoryState, whose: &OutcomeParent, outcome: RememberedOutcome) {
@@ -229,6 +255,10 @@ fn recall_run(store: &RowStore, state: &mut MemoryState, whose: &OutcomeParent, 
         if known.end == RunEnd::Open {
             known.end = outcome.end;
         }
+        if !outcome.known_from_events && std::mem::take(&mut known.known_from_events) {
+            let touched = state.reenter_run(uid);
+            project_rows(store, state, touched);
+        }
     } else if store.rows.is_there(&outcome.uid) {
         // Who it belongs to by now, and which run is newer, was seen.
         return;
@@ -242,11 +272,6 @@ fn recall_run(store: &RowStore, state: &mut MemoryState, whose: &OutcomeParent, 
         project_rows(store, state, touched);
     }
     project_row(store, state, uid);
-}
-
-/// Remembers that the record of this parent has the content that was sent: nothing in it is news.
-pub(in crate::reflector) fn acknowledge_record(memory: &OutcomeMemory, parent: &str) {
-    memory.lock().recalled.insert(UidKey::from_text(parent));
 }
 
 /// Handles a parent that was observed for the first time or in a new generation: other outcomes may count for it.

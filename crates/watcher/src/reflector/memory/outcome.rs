@@ -137,6 +137,11 @@ impl RememberedOutcome {
         (self.created, tie(self, than)) > (than.created, tie(than, self))
     }
 
+    /// Returns `true` if all that is known of this run was read in a record.
+    pub(super) fn is_from_record_alone(&self) -> bool {
+        self.deleted && self.version == 0 && !self.known_from_events
+    }
+
     /// Returns `true` if the object exists or, before the first list, may exist.
     pub fn may_exist(&self) -> bool {
         !self.deleted || self.unlisted

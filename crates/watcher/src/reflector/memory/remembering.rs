@@ -5,7 +5,7 @@ use super::super::rows::Rows;
 use super::outcome::OutcomeParent;
 use super::parent_selections::ParentSelections;
 use crate::plan::{ChildRule, FindChildrenBy, Interest, OutcomeRetention};
-use crate::wire::WireMeta;
+use crate::wire::{OwnerRef, WireMeta};
 
 /// Returns the rules under which the outcome of an object with this metadata is remembered. Jobs of a CronJob are
 /// excluded: the CronJob decides about them.
@@ -46,9 +46,10 @@ pub(super) fn remembering_parents(
             }
             continue;
         };
-        for owner in
-            meta.owners.iter().filter(|o| o.kind == *kind && api_group_of(&o.api_version) == &**group)
-        {
+        let is_owner = |o: &&OwnerRef| {
+            o.kind == *kind && api_group_of(&o.api_version) == &**group && o.is_of_valid_length()
+        };
+        for owner in meta.owners.iter().filter(is_owner) {
             let is_known = found.iter().any(|known| known.uid == owner.uid);
             if !is_known && may_count_for(tables.rows, rule, &owner.uid, &meta.namespace) {
                 found.push(OutcomeParent {

@@ -13,6 +13,8 @@ pub const GROUP_ADMISSION_RULES: &[AdmissionRule] = &[
          has(self.applySet), has(self.inventory), has(self.objects) && size(self.objects) > 0].filter(x, x).size() == 1",
         "exactly one of labels, helmRelease, application, kustomization, applySet, inventory, objects",
     ),
+    label_keys("members[*].labels"),
+    label_keys("members[*].ignore.selector.matchLabels"),
     field_rule(
         "members[*]",
         ".kinds",
@@ -54,6 +56,11 @@ pub const GROUP_ADMISSION_RULES: &[AdmissionRule] = &[
     duration("limits.terminating"),
     duration("limits.deadline"),
 ];
+
+/// No label has a longer key.
+const fn label_keys(at: &'static str) -> AdmissionRule {
+    rule(at, "self.all(key, size(key) <= 317)", "no label has a key of more than 317 characters")
+}
 
 /// What selects objects as the value of a label does: no object can have another.
 const fn label_value(at: &'static str) -> AdmissionRule {

@@ -14,6 +14,9 @@ use watcher::plan::LabelMatcher;
 const MAX_WAYS_OF_NAMESPACE: usize = 64;
 /// Most ways that are in force.
 const MAX_WAYS: usize = 512;
+/// Ways of one namespace that come before the further ones of all others: a group that is edited is as old as before, and must
+/// not take what younger groups have.
+const WAYS_OF_ROUND: usize = 16;
 /// Most shapes that are refused in their own words.
 const MAX_NAMED_REFUSALS: usize = 32;
 
@@ -33,10 +36,8 @@ pub fn policies_of_groups<'g>(
     }
     groups.sort_by(|a, b| (a.created, &a.namespace, &a.name).cmp(&(b.created, &b.namespace, &b.name)));
     let mut quota = ShapeQuota::default();
-    for group in &groups {
-        if let Ok(shape) = &group.shape {
-            quota.request_shape(&group.namespace, shape);
-        }
+    for (namespace, shape) in in_rounds(&groups) {
+        quota.request_shape(namespace, shape);
     }
     let mut policies: Vec<_> = quota.in_force.iter().map(|shape| policy_of_shape(shape, labels)).collect();
     let refused = quota.refused.iter().filter(|(shape, _)| !quota.in_force.contains(*shape));
@@ -45,6 +46,23 @@ pub fn policies_of_groups<'g>(
     let others = "it selects members in a way that is not in force: it was asked for a moment ago, or by more groups than fit";
     policies.push(refusal_of_others(others, labels));
     policies
+}
+
+/// The shapes of these groups, which are in order of their age: those with which their namespace has few ways come first.
+fn in_rounds<'g>(groups: &[&'g FoundGroup]) -> Vec<(&'g str, &'g Arc<str>)> {
+    let mut known: BTreeMap<&str, (usize, BTreeSet<&Arc<str>>)> = BTreeMap::new();
+    let mut requests = Vec::new();
+    for group in groups {
+        let Ok(shape) = &group.shape else { continue };
+        let (ways, shapes) = known.entry(&group.namespace).or_default();
+        if shapes.insert(shape) {
+            *ways += count_ways(shape);
+            requests.push((ways.saturating_sub(1) / WAYS_OF_ROUND, &*group.namespace, shape));
+        }
+    }
+    // Stable: within a round by age.
+    requests.sort_by_key(|(round, ..)| *round);
+    requests.into_iter().map(|(_, namespace, shape)| (namespace, shape)).collect()
 }
 
 #[derive(Default)]

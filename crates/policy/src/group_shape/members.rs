@@ -24,6 +24,23 @@ const KUSTOMIZATION: [&str; 2] =
 /// Label by which objects name their ApplySet (KEP-3659).
 const APPLY_SET: &str = "applyset.kubernetes.io/part-of";
 
+/// Most bytes of what groups select by, as a policy: it is held for as long as there is such a group. 64 KiB.
+const MAX_SHAPE_BYTES: usize = 64 << 10;
+/// Longest key of a label: prefix, slash and name (`k8s.io/apimachinery/pkg/util/validation`, qualified names).
+const MAX_LABEL_KEY_BYTES: usize = 317;
+
+/// About as many bytes as the policy for this group has, without making it.
+fn shape_bytes(group: &ReadinessGroupSpec) -> usize {
+    let of_member = |member: &GroupMember| {
+        // The key stands in the template of its value as well.
+        let labels = member.labels.keys().map(|key| 2 * key.len() + 40).sum::<usize>();
+        let ignored = serde_json::to_string(&member.ignore).map_or(0, |text| text.len());
+        let kinds = member.kinds.len().max(kinds_of_objects(member).len());
+        kinds.saturating_mul(labels + ignored + 200)
+    };
+    group.members.iter().map(of_member).fold(0, usize::saturating_add)
+}
+
 /// The policy for groups that select as this one does. Values are read from each group.
 pub(super) fn policy_spec(group: &ReadinessGroupSpec) -> Result<ReadinessPolicySpec, PolicyProblem> {
     let problem = |field: String, what: String| PolicyProblem { field, what, at: None };
@@ -32,6 +49,14 @@ pub(super) fn policy_spec(group: &ReadinessGroupSpec) -> Result<ReadinessPolicyS
             let what = format!("{key:?} is not the key of a label");
             return Err(problem(format!("spec.members[{at}].labels"), what));
         }
+    }
+    if shape_bytes(group) > MAX_SHAPE_BYTES {
+        let what = format!(
+            "with every kind go the labels of its member and what it ignores, and together they have more than {} \
+             KiB: make it several groups, and one whose members they are",
+            MAX_SHAPE_BYTES >> 10
+        );
+        return Err(problem("spec.members".to_owned(), what));
     }
     let members = group.members.iter().enumerate();
     let mut children: Vec<_> = members.flat_map(|(at, member)| children_of(at, member)).collect();
@@ -124,7 +149,8 @@ fn children_of(at: usize, member: &GroupMember) -> Vec<ChildSpec> {
 
 /// Returns `true` for what may be the key of a label: it becomes part of a template.
 fn is_label_key(key: &str) -> bool {
-    !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte))
+    (1..=MAX_LABEL_KEY_BYTES).contains(&key.len())
+        && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte))
 }
 
 /// The labels of a member, with templates that read their values from the group.

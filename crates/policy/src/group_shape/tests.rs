@@ -190,3 +190,40 @@ fn nobody_takes_all_ways_to_select_and_older_groups_keep_theirs() {
     assert_eq!(policies.iter().filter(|policy| is_in_force(policy)).count(), 256, "of two ways each");
     assert_eq!(policies.len(), 256 + 32 + 1);
 }
+
+#[test]
+fn an_old_group_that_is_edited_takes_no_ways_of_younger_ones() {
+    let wide = |n: usize| {
+        let kinds: Vec<_> = (0..16).map(|k| json!({ "group": "example.com", "kind": format!("K{k}") })).collect();
+        let labels = json!({ (format!("old-{n}")): "x" });
+        let members = vec![json!({ "kinds": kinds, "labels": labels }); 4];
+        group(&format!("old-{n}"), "g", 1, &json!({ "members": members }))
+    };
+    let young = group("young", "g", 50, &by_labels(&["Deployment"], &json!({ "part": "shop" })));
+    let old: Vec<_> = (0..8).map(wide).collect();
+    let policies = policies_of_groups(old.iter().chain([&young]), &LabelMatcher::default());
+    let in_force = |group: &FoundGroup| {
+        let name = shape_name(group.shape.as_ref().expect("a shape"));
+        policies.iter().any(|policy| policy.name == name && is_in_force(policy))
+    };
+    assert!(in_force(&young));
+    assert_eq!(old.iter().filter(|group| in_force(group)).count(), 7, "and whoever takes most is cut");
+}
+
+#[test]
+fn what_a_group_selects_by_is_bounded_in_bytes() {
+    let long = "k".repeat(318);
+    let why = group("shop", "g", 0, &by_labels(&["Deployment"], &json!({ (long): "x" }))).shape;
+    assert!(why.expect_err("refused").contains("no label has a key of more than 317"));
+    let kinds: Vec<_> = (0..16).map(|k| json!({ "group": "example.com", "kind": format!("K{k}") })).collect();
+    let labels: serde_json::Map<_, _> = (0..64).map(|n| (format!("{n:0>300}"), json!("x"))).collect();
+    let why = group("shop", "g", 0, &json!({ "members": [{ "kinds": kinds, "labels": labels }] })).shape;
+    assert!(why.expect_err("refused").contains("more than 64 KiB"));
+    let ignored: Vec<_> = (0..32)
+        .map(|n| json!({ "key": format!("key-{n}"), "operator": "In", "values": vec!["v".repeat(63); 64] }))
+        .collect();
+    let ignore = json!({ "selector": { "matchExpressions": ignored } });
+    let member = json!({ "kinds": [{ "kind": "Pod" }], "labels": { "a": "b" }, "ignore": ignore });
+    let why = group("shop", "g", 0, &json!({ "members": [member] })).shape;
+    assert!(why.expect_err("refused").contains("more than 64 KiB"));
+}

@@ -100,9 +100,11 @@ impl TenantRollcall for TestTenant {
             "run".to_owned(),
             format!("--kubeconfig={}", kubeconfig.display()),
             format!("--listen={listen}"),
-            format!("--policy-selector={TENANT_LABEL}={}", self.name),
             "--log-format=json".to_owned(),
         ];
+        if !options.iter().any(|option| option.starts_with("--policy-selector=")) {
+            args.push(format!("--policy-selector={TENANT_LABEL}={}", self.name));
+        }
         if !options.iter().any(|option| option.starts_with("--records-namespace=")) {
             args.push(format!("--records-namespace={}", self.name));
         }

@@ -8,8 +8,8 @@ use aggregator::{Acceptance, EnginePolicy, KindId, PolicyId};
 use api::policy::KindRef;
 use tracing::warn;
 use watcher::plan::{
-    AssessmentRule, ChildRule, CountRule, FindChildrenBy, Interest, LabelRule, OutcomeRetention, ParentRule,
-    ReferenceRule, UserRule,
+    AssessmentRule, ChildRule, CountRule, ElsewhereRule, FindChildrenBy, Interest, LabelRule,
+    OutcomeRetention, ParentRule, ReferenceRule, UserRule,
 };
 
 use super::compile::CompiledPolicy;
@@ -17,6 +17,7 @@ use super::groups::{CompiledGroup, GroupCount};
 use super::library_rules::LibraryRules;
 use super::ready_rule::GroupRule;
 use rollcall_core::{GroupSummary, PolicySummary};
+use watcher::status::written_types;
 
 /// Group and kind, which identify a kind in any version.
 pub type KindKey = (String, String);
@@ -244,9 +245,30 @@ impl WatchPlan {
     /// Parents that are chosen by the labels of their namespaces are not looked at before those are known: one that
     /// nothing chooses yet must not be taken for one that nothing chooses any more.
     pub fn await_namespaces(&mut self) {
-        let chooses =
-            |kind: &&mut KindPlan| kind.interest.parent.iter().any(|r| r.namespace_selector.is_some());
+        let chooses = |kind: &&mut KindPlan| {
+            let Interest { parent, elsewhere, .. } = &kind.interest;
+            parent.iter().any(|r| r.namespace_selector.is_some())
+                || elsewhere.iter().any(|r| r.namespace_selector.is_some())
+        };
         self.kinds.values_mut().filter(chooses).for_each(|kind| kind.awaits_library = true);
+    }
+
+    /// Leaves what these policies of other releases say on their parents to those.
+    pub fn leave_to(&mut self, others: &[CompiledPolicy], registry: &IdRegistry) {
+        for other in others.iter().filter(|other| other.shape.is_none()) {
+            let kind = registry.find_kind(&other.parent.group, &other.parent.kind);
+            let Some(plan) = kind.and_then(|kind| self.kinds.get_mut(&kind)) else { continue };
+            if plan.interest.parent.is_empty() && plan.interest.release.is_empty() {
+                continue;
+            }
+            let types = written_types(&other.condition, other.fallback.as_deref());
+            plan.interest.elsewhere.push(ElsewhereRule {
+                selector: other.selector.clone(),
+                namespace_selector: other.namespace_selector.clone(),
+                types: types.map(Into::into).collect(),
+            });
+            self.namespaces |= other.namespace_selector.is_some();
+        }
     }
 
     /// Adds a policy all of whose kinds have their numbers.

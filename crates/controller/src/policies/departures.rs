@@ -7,16 +7,16 @@ use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
 use policy::FoundPolicy;
 use tracing::warn;
+use watcher::ParentObject;
 use watcher::plan::LabelMatcher;
-use watcher::{LiveReadError, ParentObject, get_live};
 
-use super::watched_kinds::policy_kind;
+use super::live_policy::read_live_policy;
 use crate::failure_reporter::FailureReporter;
 
 /// Time after which a live read that failed is tried again.
 const CONFIRM_RETRY: Duration = Duration::from_secs(5);
 
-type LiveRead = (FoundPolicy, Result<Option<ParentObject>, LiveReadError>);
+type LiveRead = (FoundPolicy, Result<Option<ParentObject>, String>);
 
 /// Policies that a watch or a complete list has said to be gone.
 #[derive(Default)]
@@ -72,7 +72,7 @@ impl Departures {
         let client = client.clone();
         self.reads.push(Box::pin(async move {
             tokio::time::sleep(after).await;
-            let read = get_live::<ParentObject>(&client, &policy_kind(), None, &found.name).await;
+            let read = read_live_policy(&client, &found.name).await;
             (found, read)
         }));
     }
@@ -86,7 +86,7 @@ impl Departures {
     fn settle(
         &mut self,
         found: FoundPolicy,
-        read: Result<Option<ParentObject>, LiveReadError>,
+        read: Result<Option<ParentObject>, String>,
         selector: &LabelMatcher,
     ) -> Departure {
         if self.suspected.get(&found.name).is_none_or(|suspect| suspect.uid != found.uid) {
@@ -104,7 +104,7 @@ impl Departures {
                 Departure::Confirmed(found)
             }
             Err(error) => {
-                let (policy, error) = (found.name.clone(), watcher::error_text(&error));
+                let policy = found.name.clone();
                 self.failures.report("confirm deletion", policy.clone(), move |failures| {
                     warn!(
                         policy,

@@ -14,10 +14,9 @@ use timer::{Backoff, Seed};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, warn};
-use watcher::{ParentObject, get_live};
 
 use super::inventory_map::{InventoryFailure, InventoryMap, StoredInventory};
-use super::watched_kinds::policy_kind;
+use super::live_policy::read_live_policy;
 use crate::failure_reporter::FailureReporter;
 use crate::kind_tasks::KindContext;
 use crate::lease::Leadership;
@@ -133,9 +132,9 @@ impl InventoryClient {
     fn ask(&self, uid: &str, policy: &str) -> BoxFuture<'static, EndedRequest> {
         let (client, uid, policy) = (self.client.clone(), uid.to_owned(), policy.to_owned());
         async move {
-            let live = get_live::<ParentObject>(&client, &policy_kind(), None, &policy).await;
+            let live = read_live_policy(&client, &policy).await;
             let gone = live.map(|live| live.is_none_or(|live| *live.child.meta.uid != *uid));
-            EndedRequest::Asked { uid, policy, gone: gone.map_err(|error| error.to_string()) }
+            EndedRequest::Asked { uid, policy, gone }
         }
         .boxed()
     }

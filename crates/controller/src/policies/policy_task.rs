@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use watcher::plan::LabelMatcher;
 use watcher::wire::ChildObject;
-use watcher::{FollowEvent, FollowFailure, FollowOptions, ParentObject, WireObject, follow};
+use watcher::{FollowEvent, FollowFailure, FollowOptions, ParentObject, follow};
 
 use super::departures::Departure;
 use super::grants::{GrantFindings, GrantResult, GrantSettings, RightsGranter};
@@ -110,6 +110,7 @@ impl PolicyTask {
                     false
                 }
                 () = self.refused_for_long(&state.refused_since) => true,
+                () = self.until(state.others.next_handover(self.clock.now())) => true,
                 () = self.context.refusals.notified(), if writes_status => {
                     state.rights.doubt(&self.context);
                     false
@@ -141,6 +142,7 @@ impl PolicyTask {
             PolicySource::Cluster(selector) => {
                 state.groups = GroupPolicies::new(selector, &state.failures);
                 state.selector = selector.clone();
+                state.rights.await_releases(true);
             }
             PolicySource::File(found) => {
                 state.policies = StagedList::of_complete(found.iter().map(|f| (f.name.clone(), f.clone())));
@@ -231,30 +233,22 @@ impl PolicyTask {
     /// Waits until a policy that was never accepted has been refused for [`REFUSED_FOR_LONG`], when its Trues are taken back.
     async fn refused_for_long(&self, since: &BTreeMap<String, Time>) {
         let now = self.clock.now();
-        match since.values().map(|since| *since + REFUSED_FOR_LONG).filter(|at| *at > now).min() {
-            Some(at) => tokio::time::sleep(at - now).await,
+        self.until(since.values().map(|since| *since + REFUSED_FOR_LONG).filter(|at| *at > now).min()).await;
+    }
+
+    /// Waits until then, or for ever.
+    async fn until(&self, at: Option<Time>) {
+        match at {
+            Some(at) => tokio::time::sleep(at - self.clock.now()).await,
             None => std::future::pending().await,
         }
     }
 
     fn policy_events(&self) -> BoxStream<'static, FollowEvent<ParentObject>> {
         match &self.source {
-            PolicySource::Cluster(selector) => {
-                let api = policy_kind();
-                let selector = selector.clone();
-                let events = follow::<ParentObject>(
-                    &self.context.client,
-                    &api,
-                    None,
-                    FollowOptions::new(self.context.seed),
-                );
-                let kept = move |event: FollowEvent<ParentObject>| match event {
-                    // A policy that no longer matches the selector is deleted for this release.
-                    FollowEvent::Apply(p) if !selector.matches(&p.meta().labels) => FollowEvent::Delete(p),
-                    FollowEvent::InitApply(p) if !selector.matches(&p.meta().labels) => FollowEvent::Alive,
-                    event => event,
-                };
-                events.map(kept).boxed()
+            PolicySource::Cluster(_) => {
+                let options = FollowOptions::new(self.context.seed);
+                follow::<ParentObject>(&self.context.client, &policy_kind(), None, options).boxed()
             }
             PolicySource::File(_) => futures::stream::pending().boxed(),
         }
@@ -277,6 +271,7 @@ impl PolicyTask {
         self.context.metrics.planned.policies_refused(state.refusals());
         state.libraries.follow_needed(&self.context.client, self.context.seed, &state.book.in_use);
         let mut plan = build_plan(&state.book.in_use, &state.released, &mut state.registry, &state.libraries);
+        plan.leave_to(&state.others.claims(&self.settings, self.clock.now()), &state.registry);
         if plan.namespaces && state.namespaces.is_none() {
             let seed: Seed = self.context.seed;
             let events = follow(&self.context.client, &namespace_kind(), None, FollowOptions::new(seed));

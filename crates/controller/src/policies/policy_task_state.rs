@@ -23,6 +23,7 @@ use super::departures::Departures;
 use super::group_policies::GroupPolicies;
 use super::inventory_client::InventoryResult;
 use super::namespace_selection::{NamespaceLabels, RelistSchedule};
+use super::other_releases::OtherReleases;
 use super::rights::RightsReviewer;
 use super::script_libraries::ScriptLibraries;
 use crate::failure_reporter::FailureReporter;
@@ -36,6 +37,7 @@ pub(super) struct PolicyTaskState {
     pub(super) selector: LabelMatcher,
     pub(super) policies: StagedList<String, FoundPolicy>,
     pub(super) departures: Departures,
+    pub(super) others: OtherReleases,
     pub(super) groups: GroupPolicies,
     pub(super) book: PolicyBook,
     /// Since when policies are refused that were never accepted.
@@ -70,14 +72,34 @@ impl PolicyTaskState {
         read: &watch::Sender<bool>,
     ) -> (bool, Vec<FoundPolicy>) {
         match event {
-            FollowEvent::Init => self.policies.begin_list(),
+            FollowEvent::Init => {
+                self.policies.begin_list();
+                self.others.begin_list();
+            }
+            FollowEvent::InitApply(policy) if !self.selector.matches(&policy.child.meta.labels) => {
+                self.others.stage(read_policy(&policy));
+            }
             FollowEvent::InitApply(policy) => {
                 let found = read_policy(&policy);
                 self.policies.stage_item(found.name.clone(), found);
             }
-            FollowEvent::Apply(policy) => return (self.insert_policy(&policy), Vec::new()),
-            FollowEvent::Delete(policy) => return self.remove(&policy),
+            // One that no longer matches the selector is deleted for this release.
+            FollowEvent::Apply(policy) if !self.selector.matches(&policy.child.meta.labels) => {
+                let speaks_anew = self.others.apply(read_policy(&policy));
+                let (moved, suspects) = self.remove(&policy);
+                return (moved || speaks_anew, suspects);
+            }
+            FollowEvent::Apply(policy) => {
+                let was_others = self.others.remove(&policy.child.meta.name);
+                return (self.insert_policy(&policy) || was_others, Vec::new());
+            }
+            FollowEvent::Delete(policy) => {
+                let was_others = self.others.remove(&policy.child.meta.name);
+                let (moved, suspects) = self.remove(&policy);
+                return (moved || was_others, suspects);
+            }
             FollowEvent::InitDone => {
+                self.others.finish_list();
                 let gone: Vec<_> = self.policies.finish_list().into_values().collect();
                 let items = self.policies.items().into_iter().flatten();
                 for name in items.clone().map(|(name, _)| name) {
@@ -130,6 +152,7 @@ impl PolicyTaskState {
     pub(super) fn decide(&mut self, settings: &PolicySettings, now: Time) -> bool {
         let Some(items) = self.policies.items() else { return false };
         let before = written(&self.book.in_use);
+        self.others.note_moved(self.book.in_use.iter().map(|used| &*used.name), now);
         let departing = self.departures.suspected().filter(|found| !items.contains_key(&found.name));
         let found = items.values().chain(departing).chain(self.groups.policies());
         self.book.decide(found, settings, &self.libraries, &mut self.registry);
@@ -165,6 +188,13 @@ impl PolicyTaskState {
 
     /// The inventory was read, or the server was asked for a policy in it; `true` where a new plan is due.
     pub(super) fn apply_inventory(&mut self, result: InventoryResult) -> bool {
+        let moved = self.take_inventory(result);
+        let is_known = |inventory: &ConditionInventory| inventory.next_unconfirmed().is_none();
+        self.rights.await_releases(!self.inventory.as_ref().is_some_and(is_known));
+        moved
+    }
+
+    fn take_inventory(&mut self, result: InventoryResult) -> bool {
         match result {
             InventoryResult::Nothing => return false,
             InventoryResult::Read(read) => self.inventory.get_or_insert_default().merge(read),

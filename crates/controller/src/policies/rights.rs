@@ -42,6 +42,8 @@ pub(super) struct RightsReviewer {
     held: Vec<(String, AccessNeed)>,
     /// API groups of their kinds that were not discovered yet.
     unresolved_groups: BTreeSet<String>,
+    /// It is not known yet what policies left on parents that are gone.
+    awaits_releases: bool,
     findings: RightsFindings,
     next: Option<NextReview>,
     under_way: Option<BoxFuture<'static, Reviewed>>,
@@ -126,6 +128,13 @@ impl RightsReviewer {
         }
     }
 
+    /// Says whether it is still to be found out what policies left on parents that are gone.
+    pub(super) fn await_releases(&mut self, awaits: bool) {
+        if std::mem::replace(&mut self.awaits_releases, awaits) && !awaits {
+            self.expect_change();
+        }
+    }
+
     fn review_after(&mut self, delay: Duration, interval: Duration) {
         self.next = Some(NextReview { at: Instant::now() + delay, interval });
     }
@@ -196,7 +205,11 @@ impl RightsReviewer {
         let lacks = |(policy, need): &(String, AccessNeed)| self.findings.lacking_for(policy).contains(need);
         let needed = self.needed.iter().map(|right| demanded(right, lacks(right)));
         let rights = needed.chain(self.held.iter().map(|right| demanded(right, false))).collect();
-        GrantDemand { rights, unresolved_groups: self.unresolved_groups.clone() }
+        GrantDemand {
+            rights,
+            unresolved_groups: self.unresolved_groups.clone(),
+            awaits_releases: self.awaits_releases,
+        }
     }
 
     /// What the last review found.

@@ -27,6 +27,8 @@ pub struct GrantDemand {
     pub rights: Vec<DemandedRight>,
     /// API groups of kinds that were not discovered yet: what their resources are called is a guess.
     pub unresolved_groups: BTreeSet<String>,
+    /// It is not known yet what policies left on parents that are gone: the removal of that may need any role that is bound.
+    pub awaits_releases: bool,
 }
 
 impl GrantDemand {
@@ -54,7 +56,8 @@ type RoleSet = u32;
 /// do. Of the sets of roles that do so it is the narrowest, then the smallest, then the one listed first. What a policy
 /// holds from elsewhere asks for no role. The decision stands once it is carried out: the same demand has the same answer.
 ///
-/// While the resources of a group were not discovered, a bound role with rights in it stays.
+/// While the resources of a group were not discovered, a bound role with rights in it stays; while it is not known what policies
+/// that are gone left on parents, every bound role does.
 pub fn decide_grants(demand: &GrantDemand, listed: &[ListedRole], bound: &BTreeSet<String>) -> GrantDecision {
     let listed = &listed[..listed.len().min(MAX_GRANT_ROLES)];
     let bound_set = role_set(listed, |role| bound.contains(&role.name));
@@ -70,7 +73,8 @@ pub fn decide_grants(demand: &GrantDemand, listed: &[ListedRole], bound: &BTreeS
         }
     }
     let unknown = |role: &ListedRole| {
-        bound.contains(&role.name) && demand.unresolved_groups.iter().any(|group| role.names_group(group))
+        let is_doubtful = || demand.unresolved_groups.iter().any(|group| role.names_group(group));
+        bound.contains(&role.name) && (demand.awaits_releases || is_doubtful())
     };
     let chosen =
         narrowest_cover(listed, &asked.keys().copied().collect::<Vec<_>>(), role_set(listed, unknown));

@@ -91,6 +91,14 @@ pub fn own_rights(lease: &str) -> (Vec<RbacRule>, Vec<RbacRule>) {
     let cluster = vec![
         RbacRule::new("rollcall.dev", &["readinesspolicies"], WATCH_VERBS, "the policies"),
         RbacRule::new("rollcall.dev", &["readinesspolicies/status"], &["get", "patch"], "their status"),
+        RbacRule::new(
+            "apiextensions.k8s.io",
+            &["customresourcedefinitions"],
+            &["get"],
+            "whether a policy was deleted, or all with their definition",
+        )
+        .named("readinesspolicies.rollcall.dev")
+        .for_explanations(),
         RbacRule::new("rollcall.dev", &["readinessgroups"], WATCH_VERBS, "the groups"),
         RbacRule::new("rollcall.dev", &["readinessgroups/status"], &["get", "patch"], "their status"),
         RbacRule::new("authentication.k8s.io", &["tokenreviews"], &["create"], review).for_explanations(),

@@ -29,6 +29,18 @@ pub use template::{ParentTemplate, ParentTemplateError};
 
 use crate::status::{OwnTypes, written_types};
 
+/// Parents for which a policy of another release speaks: what it writes there is written by the same field manager, and is not
+/// ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ElsewhereRule {
+    /// Label selector of the parents.
+    pub selector: LabelMatcher,
+    /// Label selector of the parents' namespaces.
+    pub namespace_selector: Option<LabelMatcher>,
+    /// Types of conditions that it writes.
+    pub types: Vec<Box<str>>,
+}
+
 /// Everything that the reflector needs to know about one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interest {
@@ -48,6 +60,8 @@ pub struct Interest {
     pub excerpt: Option<ExcerptRule>,
     /// Types of conditions that policies wrote which are gone or changed: such entries of ours are taken away.
     pub release: Vec<Box<str>>,
+    /// Parents for which other releases speak.
+    pub elsewhere: Vec<ElsewhereRule>,
     /// `metadata.generation` changes with the spec alone: the kind has a status subresource.
     pub counted: bool,
 }
@@ -64,6 +78,7 @@ impl Interest {
             claims: Vec::new(),
             excerpt: None,
             release: Vec::new(),
+            elsewhere: Vec::new(),
             counted: true,
         }
     }
@@ -265,6 +280,11 @@ pub struct ParentRule {
 }
 
 impl ParentRule {
+    /// Returns `true` if the policy writes conditions of this type.
+    pub(crate) fn writes(&self, kind: &str) -> bool {
+        written_types(&self.condition, self.fallback.as_deref()).any(|written| written == kind)
+    }
+
     /// Creates a rule for all objects of a kind, with children found by owner reference alone and the condition
     /// `Ready`.
     pub fn for_policy(policy: PolicyId) -> ParentRule {

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::row::NamespaceName;
 use super::rules_of_parent::{OutrankedPolicy, RulesOfParent};
-use crate::plan::{Interest, ParentRule, ShapeMatcher};
+use crate::plan::{Interest, LabelMatcher, ParentRule, ShapeMatcher};
 use crate::wire::WireMeta;
 
 /// Labels, in the order of the JSON text.
@@ -90,11 +90,14 @@ impl NamespaceTable {
             let read = |object: &RawValue| matcher.read_shape(object.get());
             object.is_none() || matcher.matches(shape.get_or_init(|| object.and_then(read)).as_deref())
         };
+        let is_in_labelled = |selector: Option<&LabelMatcher>| {
+            selector.is_none_or(|selector| {
+                namespaces.get(&*meta.namespace).is_some_and(|labels| selector.matches(labels))
+            })
+        };
         let chosen = |rule: &&ParentRule| {
             let named = rule.namespaces.is_empty() || rule.namespaces.contains(&meta.namespace);
-            let labelled = rule.namespace_selector.as_ref().is_none_or(|selector| {
-                namespaces.get(&*meta.namespace).is_some_and(|labels| selector.matches(labels))
-            });
+            let labelled = is_in_labelled(rule.namespace_selector.as_ref());
             let selected = named && labelled && rule.selector.matches(&meta.labels);
             selected && rule.shape.as_ref().is_none_or(is_of_shape)
         };
@@ -109,6 +112,12 @@ impl NamespaceTable {
                 None => of_parent.rules.push(rule),
             }
         }
+        let spoken_for = interest.elsewhere.iter().filter(|rule| {
+            rule.selector.matches(&meta.labels) && is_in_labelled(rule.namespace_selector.as_ref())
+        });
+        let is_own = |kind: &str| of_parent.rules.iter().any(|rule| rule.writes(kind));
+        of_parent.elsewhere =
+            spoken_for.flat_map(|rule| &rule.types).map(|kind| &**kind).filter(|kind| !is_own(kind)).collect();
         of_parent
     }
 }

@@ -81,13 +81,13 @@ pub(super) fn read_parent_row(
     meta: &WireMeta,
     object: &RawValue,
     interest: &Interest,
-    RulesOfParent { rules, outranked }: &RulesOfParent<'_>,
+    RulesOfParent { rules, outranked, elsewhere }: &RulesOfParent<'_>,
     selectors: &Selectors,
     before: &PreviousParentState,
     sent: &[ConditionEntry],
 ) -> ParentRow {
     let taken = rules.iter().filter(|r| r.takeover).map(|r| &*r.condition);
-    let mut status = ParentStatus::read(object, &interest.own_types().taking(taken));
+    let mut status = ParentStatus::read(object, &interest.own_types().leaving(elsewhere).taking(taken));
     status.restore_generations(sent);
     let counted = NonZeroI64::new(meta.generation.max(0));
     let number = u64::try_from(meta.generation).unwrap_or(0);

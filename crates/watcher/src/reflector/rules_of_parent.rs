@@ -20,4 +20,6 @@ pub(super) struct RulesOfParent<'i> {
     pub(super) rules: Vec<&'i ParentRule>,
     /// Policies that select it too, and give way.
     pub(super) outranked: Vec<OutrankedPolicy>,
+    /// Types of conditions that another release writes on it, and none of these rules.
+    pub(super) elsewhere: Vec<&'i str>,
 }

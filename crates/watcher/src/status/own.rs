@@ -59,6 +59,14 @@ impl<'a> OwnTypes<'a> {
         self
     }
 
+    /// Not these.
+    pub fn leaving(mut self, left: &[&str]) -> OwnTypes<'a> {
+        if let Some(written) = &mut self.written {
+            written.retain(|kind| !left.contains(kind));
+        }
+        self
+    }
+
     /// A policy writes conditions of this type, or did.
     pub(super) fn writes(&self, kind: &str) -> bool {
         self.written.as_ref().is_none_or(|written| written.contains(&kind))

@@ -2,7 +2,7 @@
 
 use aggregator::PolicyId;
 use serde_json::json;
-use watcher::plan::{Interest, KopfMarkRule, LabelMatchTerm, LabelMatcher, ParentRule};
+use watcher::plan::{ElsewhereRule, Interest, KopfMarkRule, LabelMatchTerm, LabelMatcher, ParentRule};
 use watcher::reflector::Reflector;
 
 use crate::objects::{NOW, apply, parents, uid, widget};
@@ -232,4 +232,45 @@ fn of_policies_that_select_a_parent_for_one_condition_the_first_rules_and_the_ot
     assert_eq!(ruled(1, "x"), (vec![1, 4], vec![(3, 1)]));
     assert_eq!(ruled(2, "y"), (vec![2], vec![(3, 2)]), "its label moved");
     assert_eq!(ruled(3, "z"), (vec![3], vec![]));
+}
+
+#[test]
+fn what_another_release_says_of_a_parent_is_not_ours() {
+    let ours = |kind: &str| json!({"type": kind, "status": "True", "reason": "AllChildrenReady", "message": "1 of 1 ready"});
+    let by_tier = |tier: &str| LabelMatcher {
+        requirements: vec![LabelMatchTerm::In("tier".into(), vec![tier.into()])],
+    };
+    let mut interest = parents(vec![]);
+    interest.parent[0].selector = by_tier("gold");
+    interest.elsewhere.push(ElsewhereRule {
+        selector: by_tier("silver"),
+        namespace_selector: None,
+        types: vec!["Ready".into(), "Reconciling".into()],
+    });
+    // (tier, types that are ours, or None where nothing is kept of it)
+    for (tier, own) in [
+        ("gold", Some(vec!["Ready", "Stalled"])),
+        ("silver", Some(vec!["Stalled"])),
+        ("bronze", Some(vec!["Ready", "Stalled"])),
+    ] {
+        let mut parent = widget(1, 1, &json!({ "conditions": [ours("Ready"), ours("Stalled")] }));
+        parent["metadata"]["labels"] = json!({ "tier": tier });
+        let reflector = Reflector::new(|| ());
+        apply(&reflector, &interest, &parent);
+        let written = reflector.find_object(&uid(1_000)).and_then(|id| {
+            reflector.read_row(id, |row| {
+                let written = row.parent.as_ref()?.status.written().map(|entry| entry.kind().to_owned());
+                Some(written.collect::<Vec<_>>())
+            })
+        });
+        let own = own.map(|own| own.into_iter().map(str::to_owned).collect::<Vec<_>>());
+        assert_eq!(written.flatten(), own, "{tier}");
+    }
+    let mut taken_up = interest;
+    taken_up.elsewhere[0].types = vec!["Ready".into(), "Reconciling".into(), "Stalled".into()];
+    let mut parent = widget(1, 1, &json!({ "conditions": [ours("Ready")] }));
+    parent["metadata"]["labels"] = json!({ "tier": "silver" });
+    let reflector = Reflector::new(|| ());
+    apply(&reflector, &taken_up, &parent);
+    assert!(reflector.find_object(&uid(1_000)).is_none(), "nothing of it is of interest");
 }

@@ -60,9 +60,9 @@ fn a_spec_that_reads_otherwise_by_a_changed_crd_is_planned_anew_in_its_generatio
     assert!(!tell(&mut state, FollowEvent::Apply(policy("a"))).0);
 }
 
-/// A server that answers every live read so.
+/// A server that answers every live read of a policy so, and one of their definition with this.
 #[derive(Clone)]
-struct FixedAnswerServer(u16, String);
+struct FixedAnswerServer(u16, String, String);
 
 impl tower_service::Service<http::Request<kube::client::Body>> for FixedAnswerServer {
     type Response = http::Response<kube::client::Body>;
@@ -73,23 +73,27 @@ impl tower_service::Service<http::Request<kube::client::Body>> for FixedAnswerSe
         std::task::Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, _: http::Request<kube::client::Body>) -> Self::Future {
-        let body = kube::client::Body::from(self.1.clone().into_bytes());
-        std::future::ready(Ok(http::Response::builder().status(self.0).body(body).expect("a response")))
+    fn call(&mut self, request: http::Request<kube::client::Body>) -> Self::Future {
+        let of_definition = request.uri().path().contains("customresourcedefinitions");
+        let (code, text) = if of_definition { (200, &self.2) } else { (self.0, &self.1) };
+        let body = kube::client::Body::from(text.clone().into_bytes());
+        std::future::ready(Ok(http::Response::builder().status(code).body(body).expect("a response")))
     }
 }
 
 fn server(code: u16, body: &serde_json::Value) -> kube::Client {
-    kube::Client::new(FixedAnswerServer(code, body.to_string()), "default")
+    defined(code, body, &json!({ "metadata": { "name": "readinesspolicies.rollcall.dev", "uid": "d" } }))
 }
 
-/// A server that has no policy of this name, as kube-apiserver says it.
-fn not_found(name: &str) -> kube::Client {
+/// A server with this definition of policies.
+fn defined(code: u16, body: &serde_json::Value, definition: &serde_json::Value) -> kube::Client {
+    kube::Client::new(FixedAnswerServer(code, body.to_string(), definition.to_string()), "default")
+}
+
+/// That there is no policy of this name, as kube-apiserver says it.
+fn not_found(name: &str) -> serde_json::Value {
     let details = json!({ "name": name, "group": "rollcall.dev", "kind": "readinesspolicies" });
-    server(
-        404,
-        &json!({ "kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound", "details": details }),
-    )
+    json!({ "kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound", "details": details })
 }
 
 async fn confirm(
@@ -118,7 +122,7 @@ fn a_plan_is_never_made_from_half_a_list() {
 
 #[tokio::test]
 async fn a_deletion_takes_nothing_away_before_the_server_confirms_it() {
-    let gone = not_found("b");
+    let gone = server(404, &not_found("b"));
     let recreated = json!({ "metadata": { "name": "b", "uid": "another", "labels": { "team": "mine" } } });
     for client in [gone, server(200, &recreated)] {
         for watched in [true, false] {
@@ -163,6 +167,23 @@ async fn a_server_that_cannot_answer_confirms_nothing() {
         confirm(&mut state, &server(403, &json!({ "kind": "Status", "code": 403 })), suspects).await;
     assert!(matches!(departure, Departure::Unconfirmed(_)), "{departure:?}");
     assert_eq!(decided(&mut state), both());
+}
+
+#[tokio::test]
+async fn policies_that_go_with_their_definition_stay_in_force() {
+    let deleted = json!({ "metadata": { "name": "readinesspolicies.rollcall.dev", "uid": "d",
+        "deletionTimestamp": "2026-01-01T00:00:00Z" } });
+    let gone = defined(404, &not_found("b"), &deleted);
+    let mut state = PolicyTaskState::default();
+    list(&mut state, &["a", "b"]);
+    decided(&mut state);
+    let suspects = tell(&mut state, FollowEvent::Delete(policy("b"))).1;
+    let departure = confirm(&mut state, &gone, suspects.clone()).await;
+    assert!(matches!(departure, Departure::Unconfirmed(_)), "{departure:?}");
+    assert_eq!(decided(&mut state), both());
+    // It is back, without the policy.
+    let departure = confirm(&mut state, &server(404, &not_found("b")), suspects).await;
+    assert!(matches!(departure, Departure::Confirmed(_)), "{departure:?}");
 }
 
 #[test]
@@ -222,10 +243,10 @@ async fn types_are_released_that_a_predecessor_wrote_and_nobody_writes_now() {
     tell(&mut state, FollowEvent::Apply(writing("b", 1, &ready)));
     assert_eq!(released(&mut state), "");
     let suspects = tell(&mut state, FollowEvent::Delete(writing("a", 2, &healthy))).1;
-    confirm(&mut state, &not_found("a"), suspects).await;
+    confirm(&mut state, &server(404, &not_found("a")), suspects).await;
     assert_eq!(released(&mut state), "ChildrenReady Healthy");
     let suspects = tell(&mut state, FollowEvent::Delete(writing("b", 1, &ready))).1;
-    confirm(&mut state, &not_found("b"), suspects).await;
+    confirm(&mut state, &server(404, &not_found("b")), suspects).await;
     assert_eq!(released(&mut state), "ChildrenReady Healthy Ready Reconciling Stalled");
 }
 
@@ -297,8 +318,38 @@ async fn a_policy_in_the_inventory_that_goes_stays_there_until_its_entries_are_r
     assert_eq!(uids(&state), ["uid-a", "uid-b"]);
     let suspects = tell(&mut state, FollowEvent::Delete(policy("b"))).1;
     decided(&mut state);
-    confirm(&mut state, &not_found("b"), suspects).await;
+    confirm(&mut state, &server(404, &not_found("b")), suspects).await;
     assert_eq!((decided(&mut state).1, uids(&state).len()), (vec!["b".to_owned()], 2));
     state.settle_release(&("example.com".to_owned(), "b".to_owned()));
     assert_eq!((decided(&mut state).1, uids(&state)), (Vec::new(), vec!["uid-a".to_owned()]));
+}
+
+#[test]
+fn a_policy_that_moves_to_another_release_is_left_to_it_after_a_while() {
+    let mut state = PolicyTaskState {
+        selector: policy::parse_selector("team=mine").expect("a selector"),
+        ..PolicyTaskState::default()
+    };
+    tell(&mut state, FollowEvent::Init);
+    for policy in [policy("a"), policy("b"), labelled("c", "theirs")] {
+        tell(&mut state, FollowEvent::InitApply(policy));
+    }
+    tell(&mut state, FollowEvent::InitDone);
+    assert_eq!(decided(&mut state), both());
+    let settings = PolicySettings::with_stuck_after(Duration::from_mins(10));
+    let left = |state: &PolicyTaskState, seconds: u64| {
+        let claims = state.others.claims(&settings, NOW + Duration::from_secs(seconds));
+        claims.into_iter().map(|claim| claim.parent.kind).collect::<Vec<_>>()
+    };
+    assert_eq!(left(&state, 0), ["c"], "it was never in force here");
+    let (moved, suspects) = tell(&mut state, FollowEvent::Apply(labelled("b", "theirs")));
+    assert!(moved && suspects.is_empty());
+    assert_eq!(decided(&mut state), (vec!["a".to_owned()], vec!["b".to_owned()]));
+    assert_eq!((left(&state, 29), state.others.next_handover(NOW)), (vec!["c".to_owned()], Some(NOW + Duration::from_secs(30))));
+    assert_eq!(left(&state, 30), ["b", "c"]);
+    assert!(!tell(&mut state, FollowEvent::Apply(labelled("b", "theirs"))).0, "its status alone has changed");
+    assert!(tell(&mut state, FollowEvent::Apply(policy("b"))).0);
+    assert_eq!((decided(&mut state), left(&state, 60)), (both(), vec!["c".to_owned()]));
+    assert!(tell(&mut state, FollowEvent::Delete(labelled("c", "theirs"))).0);
+    assert!(left(&state, 60).is_empty());
 }

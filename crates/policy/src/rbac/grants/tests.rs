@@ -139,6 +139,15 @@ fn what_a_kind_is_called_that_was_not_discovered_takes_no_role_away() {
 }
 
 #[test]
+fn before_it_is_known_what_is_to_be_released_no_role_is_taken_away() {
+    let roles = [role("dbs", "g/dbs get"), role("sites", "h/sites get")];
+    let demand = GrantDemand { awaits_releases: true, ..demand(&[]) };
+    let decision = decide_grants(&demand, &roles, &names(&["dbs"]));
+    assert_eq!(decision.roles.into_keys().collect::<Vec<_>>(), ["dbs"]);
+    assert!(decide_grants(&GrantDemand::default(), &roles, &names(&["dbs"])).roles.is_empty());
+}
+
+#[test]
 fn each_role_has_the_policies_that_need_it_and_each_policy_what_no_role_grants() {
     let roles = [role("dbs", "g/dbs get"), role("sites", "h/sites get")];
     let rights = ["!p: get g/dbs", "!p: get h/sites", "!q: get h/sites", "!q: get /secrets", "r: get /pods"];

@@ -1,8 +1,9 @@
 //! Ingest: links and assesses a received object and stores its row, or drops the object if nothing needs it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use aggregator::{KindId, ObjectId};
+use aggregator::{ChildLink, KindId, ObjectId};
 use readiness::Assessment;
 use serde_json::value::RawValue;
 
@@ -17,7 +18,7 @@ use super::parts::ReflectorParts;
 use super::planned::{BroughtBy, ListPass, PlannedInterest};
 use super::proofs::take_excerpt;
 use super::row::ObjectRow;
-use super::row_store::ApplyOutcome;
+use super::row_store::{ApplyOutcome, rules_used_by, unused_assessment};
 use super::rule_breaker::RuleBreaker;
 use super::rules_of_parent::RulesOfParent;
 use super::slots::RowSlot;
@@ -132,7 +133,7 @@ fn ingest_by_plan(
     }
     let known_generation = || held.and_then(|id| store.rows.parent_generation(id));
     let generation = parent.as_ref().map(|p| (p.view.generation, known_generation()));
-    let (assessed, awaited) = assess_by_rules(parts, plan, child, object);
+    let (assessed, awaited) = assess_by_rules(parts, plan, (child, object), &links);
     let mut row = store.build_row(interest, meta, assessed, links, parent);
     for rule_index in &awaited {
         row.await_rule_since(*rule_index, parts.assessor.now());
@@ -180,16 +181,21 @@ fn remember_for_parent(
     }
 }
 
-/// What is known of an object by each rule, and which rules it awaits.
+/// What is known of an object by each rule, up to the last by which it counts for a parent, and which rules it awaits. Groups bring
+/// rules of their own: whoever may create them must not have all objects of a kind judged by these.
 fn assess_by_rules(
     parts: &ReflectorParts,
     plan: &PlannedInterest,
-    child: &ChildObject,
-    object: Option<&RawValue>,
+    (child, object): (&ChildObject, Option<&RawValue>),
+    links: &[ChildLink],
 ) -> (Vec<Assessment>, Vec<u16>) {
     let (interest, defers) = (&*plan.interest, parts.judgements.is_used());
     let mut awaited = Vec::new();
+    let used: BTreeSet<u16> = links.iter().map(|link| link.rule_index).chain([0]).collect();
     let assess = |(at, (judged_by, breaker)): (u16, (&AssessmentRule, &Option<Arc<RuleBreaker>>))| {
+        if !used.contains(&at) {
+            return unused_assessment();
+        }
         let by = (judged_by, breaker.as_deref(), defers);
         match parts.assessor.assess_child(interest, child, object, by) {
             RuleAssessment::Known(assessment) => assessment,
@@ -199,7 +205,8 @@ fn assess_by_rules(
             }
         }
     };
-    let assessed = (0..).zip(interest.assessment_rules.iter().zip(&plan.breakers)).map(assess).collect();
+    let rules = interest.assessment_rules.iter().zip(&plan.breakers).take(rules_used_by(links));
+    let assessed = (0..).zip(rules).map(assess).collect();
     (assessed, awaited)
 }
 

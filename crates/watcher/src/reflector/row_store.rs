@@ -224,6 +224,16 @@ pub(super) fn unknown_assessment(reason: Reason) -> Assessment {
     Verdict::new(Level::Unknown, reason).into()
 }
 
+/// Number of rules up to the last by which an object with these links counts.
+pub(super) fn rules_used_by(links: &[ChildLink]) -> usize {
+    links.iter().map(|link| usize::from(link.rule_index) + 1).max().unwrap_or(1)
+}
+
+/// Stands for the verdict of a rule by which an object counts for nobody.
+pub(super) fn unused_assessment() -> Assessment {
+    Verdict::new(Level::Ready, Reason::Exists).into()
+}
+
 /// Returns `true` if a parent would show the same for both rows.
 fn is_unchanged(old: &ObjectRow, new: &ObjectRow) -> bool {
     let parents = match (&old.parent, &new.parent) {

@@ -346,3 +346,28 @@ fn whoever_evaluates_is_woken() {
     assert_eq!(woken.load(Ordering::Relaxed), 1);
     assert!(RuleWork::INTERIM_LIMIT < Duration::from_mins(2), "sooner than a kind is blind");
 }
+
+#[test]
+fn an_object_is_judged_by_the_rules_by_which_it_counts_and_by_no_others() {
+    // Of forty rules it counts by the first alone, or by the last one, too.
+    let rules =
+        (0..40).map(|n| user_rule(&format!("return {{status = 'Healthy', message = 'by {}'}}", letters(n))));
+    let mut interest = Interest { assessment_rules: rules.collect(), ..owned() };
+    let bytes = |interest: &Interest| {
+        let reflector = Reflector::new(|| ());
+        judge_by(&reflector, interest);
+        show(&reflector, &pod(1, 5, "True"));
+        let id = reflector.find_object(&uid(1)).unwrap();
+        let said = reflector.read_row(id, |row| {
+            [0, 20, 39].map(|rule_index| row.assessment_for(rule_index).verdict.reason.to_string())
+        });
+        (reflector.held_bytes(), said.unwrap())
+    };
+    let (few, said) = bytes(&interest);
+    let [first, last] = [0, 39].map(|n| format!("by {}", letters(n)));
+    assert_eq!(said, [&*first, &*first, &*first]);
+    interest.child.push(ChildRule { group: 1, rule_index: 39, ..interest.child[0].clone() });
+    let (many, said) = bytes(&interest);
+    assert_eq!(said, [&*first, "exists; its kind has no readiness", &*last]);
+    assert!(few < many);
+}

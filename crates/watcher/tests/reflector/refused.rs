@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use readiness::{Assessment, BoundedText, Level, Reason, RuleKind, StuckLimits, Verdict};
 use serde_json::{Value, json};
-use watcher::plan::{AssessmentRule, Interest};
+use watcher::plan::{AssessmentRule, ChildRule, Interest};
 use watcher::reflector::{RefinedCause, Reflector};
 
 use crate::objects::{NOW, PODS, apply, owned, pod, uid};
@@ -100,10 +100,18 @@ fn what_was_found_through_one_policys_limits_is_not_told_through_anothers() {
         rule: None,
         remembers_outcome: false,
     };
-    let sets = |lenses| Interest {
-        judge: RuleKind::from_group_kind("apps", "StatefulSet"),
-        assessment_rules: lenses,
-        ..owned()
+    let sets = |lenses: Vec<AssessmentRule>| {
+        let by = |rule_index: u8| ChildRule {
+            group: rule_index,
+            rule_index: rule_index.into(),
+            ..owned().child[0].clone()
+        };
+        Interest {
+            judge: RuleKind::from_group_kind("apps", "StatefulSet"),
+            child: (0..lenses.len()).map(|at| by(u8::try_from(at).unwrap())).collect(),
+            assessment_rules: lenses,
+            ..owned()
+        }
     };
     let found = |level| {
         let verdict = Verdict::new(level, Reason::Unschedulable(BoundedText::new("no node")));

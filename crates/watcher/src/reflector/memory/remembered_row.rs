@@ -6,7 +6,7 @@ use readiness::Assessment;
 use super::super::links::add_owner_links;
 use super::super::planned::BroughtBy;
 use super::super::row::{ObjectRow, RememberedLinks};
-use super::super::row_store::RowStore;
+use super::super::row_store::{RowStore, rules_used_by};
 use super::super::rows::Rows;
 use super::super::uid_key::UidKey;
 use super::memory_state::MemoryState;
@@ -86,7 +86,7 @@ fn remembered_row(
         return None;
     }
     let assessment = Assessment::from(outcome.to_verdict());
-    let assessed = vec![assessment; interest.assessment_rules.len().max(1)];
+    let assessed = vec![assessment; rules_used_by(&links)];
     let mut row = store.build_row(interest, &meta, assessed, links, None);
     let held = store.rows.find_key(uid);
     row.generation = held.and_then(|id| store.rows.read(id, |row| row.generation)).unwrap_or(0);

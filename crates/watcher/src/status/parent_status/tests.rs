@@ -73,6 +73,19 @@ fn an_entry_whose_manager_is_another_is_not_ours_whatever_its_reason() {
     assert!(read(&object("rollcall")).our_entry("Ready").is_some());
 }
 
+#[test]
+fn an_entry_that_we_alone_wrote_is_ours_whatever_a_webhook_made_of_its_reason() {
+    let field = |manager: &str| {
+        json!({"manager": manager, "operation": "Update", "subresource": "status",
+            "fieldsV1": {"f:status": {"f:conditions": {"k:{\"type\":\"Ready\"}": {"f:reason": {}}}}}})
+    };
+    for (managers, is_ours) in [(vec!["rollcall"], true), (vec!["rollcall", "db-operator"], false)] {
+        let fields: Vec<_> = managers.iter().map(|manager| field(manager)).collect();
+        let object = json!({"metadata": {"managedFields": fields}, "status": {"conditions": [ours("PolicyOfTheHouse")]}});
+        assert_eq!(read(&object).our_entry("Ready").is_some(), is_ours, "{managers:?}");
+    }
+}
+
 /// An atomic list that this manager wrote last.
 fn atomic(manager: &str, conditions: &Value) -> Value {
     let fields = json!([{"manager": manager, "operation": "Update", "subresource": "status",

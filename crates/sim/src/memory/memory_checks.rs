@@ -73,7 +73,8 @@ fn check_outcome(
     if !service.is_listed(JOB_KIND) || !outcome.deleted {
         return;
     }
-    holds!(world, truth.gone, "{} is there, remembered as gone", outcome.uid);
+    let is_told = service.has_watched(world, truth.born);
+    holds!(world, truth.gone || !is_told, "{} is there, remembered as gone", outcome.uid);
     let reflector = &service.core.reflector;
     let level = reflector.find_object(&outcome.uid).and_then(|id| {
         reflector.read_row(id, |row| row.is_remembered().then_some(row.assessment.verdict.level)).flatten()
@@ -144,17 +145,20 @@ fn check_counts(world: &JobCluster, service: &ServiceProcess, parent: &str, outc
     );
 }
 
-/// Checks that a process which takes over remembers what the records have: each outcome, or a later run in its place.
+/// Checks that a process which takes over remembers what the records have: each outcome, unless there was a later run, which it may
+/// have seen to be deleted unfinished.
 pub(super) fn check_takeover(world: &JobCluster, service: &ServiceProcess) {
     for parent in world.parents.iter().filter(|parent| !parent.gone) {
         let Some(record) = world.records.get(&parent.uid) else { continue };
         let memories = service.core.reflector.outcomes().parent_outcomes(&parent.uid).unwrap_or_default();
         for recorded in record["spec"]["outcomes"].as_array().into_iter().flatten() {
             let word = |field: &str| recorded[field].as_str().unwrap_or_default();
-            let is_it = |o: &RememberedOutcome| *o.slot == *word("slot") && *o.uid >= *word("uid");
-            let is_known = memories.outcomes.iter().any(is_it);
-            let ended = ["Complete", "Failed"].contains(&word("outcome"));
-            holds!(world, is_known || !ended, "{recorded} is not known to who takes over");
+            let is_known = memories.outcomes.iter().any(|outcome| *outcome.uid == *word("uid"));
+            let is_later = |job: &SimulatedJob| {
+                job.slot == word("slot") && world.parents[job.parent].uid == parent.uid && *job.uid > *word("uid")
+            };
+            let is_last = ["Complete", "Failed"].contains(&word("outcome")) && !world.jobs.iter().any(is_later);
+            holds!(world, is_known || !is_last, "{recorded} is not known to who takes over");
         }
     }
 }

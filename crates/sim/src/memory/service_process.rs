@@ -133,6 +133,12 @@ impl ServiceProcess {
         self.core.reflector.outcomes().was_listed(kind)
     }
 
+    /// Returns `true` if its watch of Jobs has come to this version: a record may tell of a Job before.
+    pub(super) fn has_watched(&self, world: &JobCluster, version: u64) -> bool {
+        let place = self.watch_positions[&JOB_KIND.0].unwrap_or(0);
+        place.checked_sub(1).is_some_and(|last| world.lines[&JOB_KIND.0][last].version() >= version)
+    }
+
     fn apply_object(&self, kind: u32, object: &Value) {
         let object = parse_object(object);
         self.core.reflector.apply_object(KindId(kind), object.as_child(), object.raw_text());

@@ -41,6 +41,15 @@ pub(super) enum JobWatchLine {
     Deleted(Value),
 }
 
+impl JobWatchLine {
+    /// Returns the resourceVersion of its object.
+    pub(super) fn version(&self) -> u64 {
+        let (JobWatchLine::Present(object) | JobWatchLine::Deleted(object)) = self;
+        let text = object["metadata"]["resourceVersion"].as_str();
+        text.and_then(|text| text.parse().ok()).unwrap_or(0)
+    }
+}
+
 impl SimulatedJob {
     /// Returns the manifest; `owner` is the UID of the parent.
     pub(super) fn manifest(&self, owner: &str) -> Value {

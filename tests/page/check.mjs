@@ -2,6 +2,7 @@
 //   story BINARY    the demo's story, watched through the page from its first scene to its last, and beyond its end
 //   hands BINARY    keys, filters, deep links, light and dark, a phone
 //   states BINARY   nothing there yet, no answer, many parents, long names
+//   order BINARY    lists and changes that overtake each other, that fail, and that are not whole
 //   hostile BINARY  names and messages that would like to be more than text
 //   large URL API   a parent with 20,000 children, of which one turns; where its cluster is served
 //   token URL GOOD BAD NAMESPACE  who gets in, and what they see: a parent that failed, and one that is ready
@@ -10,6 +11,7 @@
 // Prints a line for what held and what did not; the exit code is 1 if anything did not. Screenshots go to ./shots.
 import { spawn } from "node:child_process";
 import { mkdirSync, readFileSync } from "node:fs";
+import { createServer as createHttpServer } from "node:http";
 import { createServer } from "node:net";
 import { chromium } from "playwright-core";
 
@@ -105,6 +107,189 @@ async function until(what, truth) {
     await new Promise((done) => setTimeout(done, 50));
   }
 }
+
+/** One parent of a scripted list, whose uid is its name. */
+const parentOf = (name, verdict, reason = verdict === "Ready" ? "AllChildrenReady" : `Children${verdict}`) => ({
+  uid: name, kind: "Database", label: "Database.example.com", namespace: "team", name, policy: "databases", verdict,
+  status: verdict === "Ready" ? "True" : "False", reason, message: "", since: Date.now(), ready: 0, total: 1, stalled: false, reconciling: false,
+});
+
+/** A list of these parents, as a view of this number shows them. */
+const listOf = (number, parents, more = {}) => {
+  const counts = {};
+  for (const { verdict } of parents) counts[verdict] = (counts[verdict] ?? 0) + 1;
+  return { now: Date.now(), view: { server: "s", number }, parents, matching: parents.length, counts, policies: [`view-${number}`],
+    namespaces: ["team"], continue: null, partial: false, ...more };
+};
+
+/** The page of `url` before a server that answers as told: `list` and `one` return a body, or a status that is an error. */
+async function scripted(url) {
+  const told = { streams: [], lists: 0, list: () => 503, one: () => 404 };
+  const answer = async (response, body) => {
+    const found = await body;
+    const failed = typeof found === "number";
+    response.writeHead(failed ? found : 200, { "content-type": "application/json" });
+    response.end(JSON.stringify(failed ? { error: "no answer now", hint: "" } : found));
+  };
+  const http = createHttpServer(async (request, response) => {
+    const path = new URL(request.url, url).pathname;
+    if (path === "/api/v1/stream") {
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      response.write("event: beat\ndata: 1\n\n");
+      told.streams.push(response);
+      return;
+    }
+    if (path === "/api/v1/parents") return answer(response, told.list(++told.lists));
+    if (path.startsWith("/api/")) return answer(response, path.endsWith("/below") ? 404 : told.one());
+    const asset = await fetch(new URL(request.url, url));
+    const kept = ["content-type", "content-security-policy"].map((name) => [name, asset.headers.get(name)]);
+    response.writeHead(asset.status, Object.fromEntries(kept));
+    response.end(await asset.text());
+  });
+  await new Promise((done) => http.listen(0, "127.0.0.1", done));
+  told.url = `http://127.0.0.1:${http.address().port}/`;
+  told.send = (name, data) => told.streams.at(-1).write(`event: ${name}\ndata: ${JSON.stringify(data)}\n\n`);
+  told.change = (number, ...changed) => told.send("changed", { now: Date.now(), view: { server: "s", number }, changed, gone: [] });
+  /** A response that waits, and what lets it go. */
+  told.held = (body) => {
+    let release;
+    const promise = new Promise((done) => { release = () => done(body); });
+    return { promise, release };
+  };
+  return told;
+}
+
+/** What the page says of a parent, and when it says that. */
+const saysOf = (page, name, verdict) => page.locator("#rows li", { hasText: name }).locator(`.verdict.${verdict}`).waitFor({ timeout: 15_000 });
+const isLive = (page) => page.locator("#link[data-state=live]").waitFor({ timeout: 15_000 });
+/** The page has taken the list of this view, whose only policy bears its number. */
+const hasTaken = (page, number) => page.locator(`#policy option[value=view-${number}]`).waitFor({ state: "attached", timeout: 15_000 });
+
+const orders = {
+  async "what changed before the stream was open is read after it"(told, open) {
+    told.list = () => told.streams.length ? listOf(2, [parentOf("db", "Failed")]) : listOf(1, [parentOf("db", "Ready")]);
+    const page = await open();
+    await isLive(page);
+    await saysOf(page, "db", "Failed");
+  },
+
+  async "a list is no older than what was heard while it was under way"(told, open) {
+    told.list = () => listOf(1, [parentOf("db", "Ready")]);
+    const page = await open();
+    await isLive(page);
+    const late = told.held(listOf(2, [parentOf("db", "Ready")]));
+    told.list = () => late.promise;
+    const before = told.lists;
+    await page.locator("#q").fill("db");
+    await until("the search", () => told.lists > before);
+    told.change(3, parentOf("db", "Failed"));
+    await saysOf(page, "db", "Failed");
+    late.release();
+    await hasTaken(page, 2);
+    await saysOf(page, "db", "Failed");
+    check("it is counted as it is shown", (await page.locator("#sum").innerText()) === "1 of 1 not ready", await page.locator("#sum").innerText());
+  },
+
+  async "what a list shows already is not counted twice"(told, open) {
+    told.list = () => listOf(5, [parentOf("db", "Ready"), parentOf("web", "Ready")]);
+    const page = await open();
+    await isLive(page);
+    // Published before the list was made, and heard after it.
+    told.change(4, parentOf("db", "Failed"), parentOf("gone", "Failed"));
+    told.change(6, parentOf("web", "Stuck"));
+    await saysOf(page, "web", "Stuck");
+    const said = await page.locator("#sum").innerText();
+    check("only what is new has changed it", said === "1 of 2 not ready" && (await page.locator("#rows li").count()) === 2, said);
+  },
+
+  async "a list that is not whole says so, whatever is heard"(told, open) {
+    told.list = () => listOf(1, [parentOf("db", "Ready")], { partial: true });
+    const page = await open();
+    await isLive(page);
+    const note = page.locator("#note", { hasText: "Not all namespaces could be checked at once" });
+    await note.waitFor({ timeout: 15_000 });
+    told.change(2, parentOf("db", "Failed"));
+    await saysOf(page, "db", "Failed");
+    check("the note stays", await note.isVisible());
+    told.change(3, parentOf("db", "Ready"));
+    await saysOf(page, "db", "Ready");
+    const said = await page.locator("#sum").innerText();
+    check("it does not say that all are ready", !/^(All|The only)/.test(said) && said.includes("not checked"), said);
+    told.list = () => listOf(4, [], { partial: true });
+    told.send("reload", 1);
+    await hasTaken(page, 4);
+    check("nor that there are none", (await note.isVisible()) && !(await page.locator("#note").innerText()).includes("No policy"));
+    await shot(page, "partial");
+    await well(page, "a list that is not whole");
+  },
+
+  async "a reload that fails is owed until it succeeds"(told, open) {
+    told.list = () => listOf(1, [parentOf("db", "Ready"), parentOf("web", "Ready")]);
+    const page = await open();
+    await isLive(page);
+    const before = told.lists;
+    told.list = () => 503;
+    told.send("reload", 1);
+    await page.locator("#note", { hasText: "no answer now" }).waitFor({ timeout: 15_000 });
+    told.change(3, parentOf("web", "Failed"));
+    await saysOf(page, "web", "Failed");
+    check("what went wrong stays said", await page.locator("#note", { hasText: "no answer now" }).isVisible());
+    check("and that what is shown is old", await page.evaluate(() => document.body.classList.contains("stale")));
+    await until("another attempt", () => told.lists >= before + 2);
+    told.list = () => listOf(4, [parentOf("db", "Stuck"), parentOf("web", "Failed")]);
+    await saysOf(page, "db", "Stuck");
+    check("then nothing is owed", !(await page.evaluate(() => document.body.classList.contains("stale"))) && (await page.locator("#note").isHidden()));
+  },
+
+  async "a page that could not read again is not live"(told, open) {
+    told.list = () => listOf(1, [parentOf("db", "Ready")]);
+    const page = await open();
+    await isLive(page);
+    told.list = () => 503;
+    const [streams, lists] = [told.streams.length, told.lists];
+    await page.evaluate(() => {
+      globalThis.states = [];
+      const link = document.querySelector("#link");
+      new MutationObserver(() => globalThis.states.push(link.dataset.state)).observe(link, { attributes: true });
+    });
+    told.streams.at(-1).end();
+    await until("two attempts", () => told.streams.length >= streams + 2 && told.lists >= lists + 2);
+    const states = await page.evaluate(() => globalThis.states);
+    check("it has not said that it is", states.length > 0 && !states.includes("live"), states);
+    told.list = () => listOf(2, [parentOf("db", "Failed")]);
+    await isLive(page);
+    await saysOf(page, "db", "Failed");
+  },
+
+  async "a row that leaves the search goes, and is not counted"(told, open) {
+    told.list = () => listOf(1, [parentOf("db", "Failed"), parentOf("web", "Failed")]);
+    const page = await open("?q=ChildrenFailed");
+    await isLive(page);
+    told.change(2, parentOf("db", "Ready"));
+    await until("one row", async () => (await page.locator("#rows li").count()) === 1);
+    const said = await page.locator("#sum").innerText();
+    check("one is left", said === "1 of 1 not ready" && (await row(page, "web").isVisible()), said);
+  },
+
+  async "a parent is no older than what was read of it later"(told, open) {
+    const of = (verdict) => ({ ...parentOf("db", verdict), decided: verdict, hidden: false, policies: [], groups: [], nodes: [], transitions: [] });
+    told.list = () => listOf(1, [parentOf("db", "Ready")]);
+    const page = await open();
+    await isLive(page);
+    const late = told.held(of("Ready"));
+    let asked = 0;
+    told.one = () => (++asked === 1 ? late.promise : of("Failed"));
+    await page.locator("#rows a").click();
+    await until("the parent", () => asked === 1);
+    told.change(2, parentOf("db", "Failed"));
+    await page.locator("#head .big", { hasText: "ChildrenFailed" }).waitFor({ timeout: 15_000 });
+    const came = page.waitForEvent("requestfinished", { predicate: (request) => request.url().includes("/parents/db?"), timeout: 15_000 });
+    late.release();
+    await came;
+    await page.evaluate(() => new Promise((done) => setTimeout(done, 200)));
+    check("what came late is not shown", (await page.locator("#head .big").innerText()).includes("ChildrenFailed"));
+  },
+};
 
 const row = (page, name) => page.locator("#rows li", { hasText: name }).first();
 
@@ -405,6 +590,23 @@ const scenarios = {
       check("the worst causes, and how many more", said.includes("and 3 more, below") && !said.includes("Suspended"), said);
       await shot(page, `${name}-one`);
       await well(page, `${name}, one of them`);
+    }
+    running.child.kill("SIGTERM");
+    await running.over;
+  },
+
+  async order(binary) {
+    const running = await demo(binary, await free(), "--speed", "0");
+    for (const [what, happens] of Object.entries(orders)) {
+      const told = await scripted(running.url);
+      const opened = [];
+      const open = async (query = "") => { opened.push(await look(`${told.url}${query}`)); return opened[0]; };
+      const error = await happens(told, open).then(() => null, (error) => error);
+      check(what, !error, error?.message);
+      for (const page of opened) {
+        check(`no fault where ${what}`, page.faults.length === 0, page.faults);
+        await page.context().close();
+      }
     }
     running.child.kill("SIGTERM");
     await running.over;

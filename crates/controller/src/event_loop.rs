@@ -114,7 +114,7 @@ impl EventLoop {
                 LoopInput::Leadership(leads) => self.set_leadership(leads),
                 LoopInput::Kind(kind, event) => self.on_kind_event(kind, &event),
                 LoopInput::Plan(plan) => self.set_plan(plan)?,
-                LoopInput::Query(ask) => ask.answer_query(&mut self.core, now),
+                LoopInput::Query(ask) => ask.answer_query(&mut self.core, self.clock.now()),
                 LoopInput::Dirty(moved) => {
                     self.stats.mark_changed();
                     self.core.observe_objects(self.clock.now(), &moved);

@@ -114,6 +114,11 @@ async fn sites(tenant: &TestTenant, elsewhere: &str) -> Result<(Value, Value)> {
 }
 
 #[tokio::test]
+async fn what_overtakes_what_and_what_fails_leaves_no_old_answer_on_the_page() -> Result<()> {
+    look_at_the_demo("order").await.map(drop)
+}
+
+#[tokio::test]
 async fn each_sees_what_they_may_list_and_nothing_of_the_rest() -> Result<()> {
     let tenant = TestTenant::start("seen").await?;
     let elsewhere = format!("{}-else", tenant.name);

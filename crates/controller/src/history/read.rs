@@ -84,9 +84,12 @@ impl HistoryEntries {
     ) -> anyhow::Result<HistoryEntries> {
         // Nothing was told before the epoch, and years of another length compare differently.
         let since = since.max(Time(0));
-        let first = format!("{DAY_FOLDER}{}/{}", date_of(since), key_time(since));
+        // The store lists keys after the first one, exclusively. Day and time are both of that second, which may be of the day
+        // before.
+        let before = Time((since.0 - 1_000).max(0));
+        let first = format!("{DAY_FOLDER}{}/{}", date_of(before), key_time(before));
         // One more day: the server's clock may be ahead, so that the last transitions have a later date.
-        let days = date_of(since)..=date_of(until + ONE_DAY);
+        let days = date_of(before)..=date_of(until + ONE_DAY);
         let mut keys = Vec::new();
         for day in store.list_days().await?.iter().filter(|day| days.contains(*day)) {
             keys.extend(store.list_batches(&format!("{DAY_FOLDER}{day}"), &first).await?);
@@ -113,9 +116,9 @@ impl HistoryEntries {
     }
 }
 
-/// `134502`; one second earlier, because the store lists keys after this one, exclusively.
+/// `134502`.
 fn key_time(at: Time) -> String {
-    time::format_seconds(Time(at.0 - 1_000)).get(11..19).unwrap_or_default().replace(':', "")
+    time::format_seconds(at).get(11..19).unwrap_or_default().replace(':', "")
 }
 
 /// Passes on every line of a batch. Returns the error if the batch could not be read completely.
@@ -184,6 +187,7 @@ mod tests {
         keep(&store, &[(0, "one"), (30, "two"), (90, "three"), (86_400, "four")]).await;
         assert_eq!(messages(&store, 0).await, ["one", "two", "three", "four"]);
         assert_eq!(messages(&store, 10).await, ["two", "three", "four"]);
+        assert_eq!(messages(&store, 60).await, ["three", "four"], "in the first second of a day");
         assert_eq!(messages(&store, 90).await, ["three", "four"]);
         assert_eq!(messages(&store, 91).await, ["four"]);
         let none = HistoryEntries::read_range(&store, NOW, NOW, |line| line.name == "other").await.unwrap();

@@ -2,7 +2,7 @@
 //! to send or to read.
 //!
 //! **Invariant:** a client holds nothing by being slow. A request has to be complete within the header timeout, bodies
-//! are never waited for, and a response has to make progress within the write timeout.
+//! are never waited for, and so much of a response has to be read within the write timeout that each comes to its end.
 
 mod admission;
 mod certificate;
@@ -55,7 +55,7 @@ pub(crate) struct ListenerTimeouts {
     /// From the start of a connection, or the end of a response, until the next request's head is complete; the same
     /// again for a TLS handshake.
     pub(crate) header: Duration,
-    /// Longest time for which a client may read nothing while data is pending.
+    /// Longest time for which a client may read less than 64 KiB, and not all, while data is pending.
     pub(crate) write: Duration,
 }
 

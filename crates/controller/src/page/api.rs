@@ -1,28 +1,25 @@
-//! Handlers of `/api/v1/parents` and `/api/v1/parents/{uid}`.
+//! Handler of `/api/v1/parents`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use readiness::Level;
 use readiness::rollup::{ConditionStatus, ParentReason};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::authz::{PageViewer, ViewerRequest};
+use super::authz::ViewerRequest;
 use super::page_service::PageService;
 use super::refusal::PageRefusal;
-use super::tree;
 use super::view::{PageRow, PageView, sort_key};
 use super::view_cache::MAX_MESSAGES_PER_QUERY;
-use super::visibility::{VisibleScope, may_list_any, visible_to};
-use rollcall_core::{ClusterNames, GroupTally, ParentDetail, Transition};
+use super::visibility::{VisibleScope, require_any_right, visible_to};
+use rollcall_core::{ClusterNames, ParentDetail};
 
 /// Default number of rows in a list.
 const DEFAULT_LIST_LIMIT: usize = 100;
-/// Maximum number of objects in a tree.
-const MAX_TREE_OBJECTS: usize = 25_000;
 /// Maximum number of names offered for each filter.
 const MAX_FILTER_CHOICES: usize = 500;
 
@@ -74,8 +71,13 @@ impl ParentListQuery {
             || within(row.answer.reason.as_str())
     }
 
-    fn matches_verdict(&self, row: &PageRow) -> bool {
-        self.verdict.is_empty() || self.verdict.split(',').any(|word| word == row.verdict_level().as_str())
+    /// Verdicts that are asked for. Words that are no verdict ask for nothing.
+    fn wanted_levels(&self) -> BTreeSet<Level> {
+        if self.verdict.is_empty() {
+            return Level::ALL.into();
+        }
+        let words: BTreeSet<&str> = self.verdict.split(',').collect();
+        Level::ALL.into_iter().filter(|level| words.contains(level.as_str())).collect()
     }
 }
 
@@ -90,7 +92,7 @@ pub(super) fn row_json(names: &ClusterNames, row: &PageRow, message: &str) -> Va
     })
 }
 
-fn status_word(reason: ParentReason) -> &'static str {
+pub(super) fn status_word(reason: ParentReason) -> &'static str {
     match reason.condition_status() {
         ConditionStatus::True => "True",
         ConditionStatus::False => "False",
@@ -116,47 +118,51 @@ pub(super) async fn list_parents(
     let within = |space: &str| asked.namespace.is_empty() || *asked.namespace == *space;
     let wanted = shown.places().filter(|(_, space)| within(space)).cloned();
     let seen = visible_to(&page, &viewer, &shown.names, wanted).await?;
-    if seen.is_nothing() && !may_list_any(&page, &viewer, &shown.names, &asked.namespace).await? {
-        return Err(PageRefusal::NoRights);
-    }
-    let found = ParentList::select_rows(&shown, &seen, &asked, after.as_ref());
+    require_any_right(&page, &viewer, &seen, &shown.names, &asked.namespace).await?;
+    let (view, partial) = (shown.clone(), seen.truncated);
+    let select = move || ParentList::select_rows(&view, &seen, &asked, after.as_ref());
+    let found = page.0.views.select(select).await?;
     let of: Vec<_> = found.rows.iter().map(|row| (row.parent, row.policy)).collect();
     let words = page.0.views.parent_details(&shown, &of).await?;
-    Ok(Json(found.to_json(&shown, &words, seen.truncated)))
+    let mut answer = found.into_json(&shown, &words, partial);
+    answer["view"] = page.0.views.view_json(shown.number);
+    Ok(Json(answer))
 }
 
 /// Selected rows of a list.
 #[derive(Default)]
-struct ParentList<'a> {
-    rows: Vec<&'a PageRow>,
+struct ParentList {
+    rows: Vec<Arc<PageRow>>,
     counts: BTreeMap<&'static str, usize>,
-    policies: BTreeSet<&'a str>,
-    namespaces: BTreeSet<&'a str>,
+    policies: Vec<String>,
+    namespaces: Vec<String>,
     matching: usize,
     next: Option<String>,
 }
 
-impl<'a> ParentList<'a> {
+impl ParentList {
+    /// Looks at every row: long lists take a while.
     fn select_rows(
-        shown: &'a PageView,
+        shown: &PageView,
         seen: &VisibleScope,
         asked: &ParentListQuery,
         after: Option<&ListContinue>,
-    ) -> ParentList<'a> {
-        let needle = asked.q.to_lowercase();
+    ) -> ParentList {
+        let (needle, levels) = (asked.q.to_lowercase(), asked.wanted_levels());
+        let (mut policies, mut namespaces) = (BTreeSet::new(), BTreeSet::new());
         let limit = asked.limit.unwrap_or(DEFAULT_LIST_LIMIT).clamp(1, MAX_MESSAGES_PER_QUERY);
         let mut found = ParentList {
             counts: Level::ALL.iter().map(|level| (level.as_str(), 0)).collect(),
             ..ParentList::default()
         };
-        for row in shown.rows().filter(|row| seen.may_see(row.kind, &row.namespace)) {
-            found.policies.insert(shown.names.policy_name(row.policy));
-            found.namespaces.insert(&row.namespace);
+        for row in shown.shared_rows().filter(|row| seen.may_see(row.kind, &row.namespace)) {
+            policies.insert(shown.names.policy_name(row.policy));
+            namespaces.insert(&*row.namespace);
             if !asked.matches_filters(shown, row, &needle) {
                 continue;
             }
             *found.counts.entry(row.verdict_level().as_str()).or_default() += 1;
-            if !asked.matches_verdict(row) {
+            if !levels.contains(&row.verdict_level()) {
                 continue;
             }
             found.matching += 1;
@@ -164,159 +170,44 @@ impl<'a> ParentList<'a> {
                 continue;
             }
             if found.rows.len() < limit {
-                found.rows.push(row);
+                found.rows.push(row.clone());
             } else if found.next.is_none() {
                 let mark = found.rows.last().map(|last| ListContinue::from_row(shown, last));
                 found.next = mark.and_then(|mark| serde_json::to_string(&mark).ok());
             }
         }
+        found.policies = filter_choices(policies);
+        found.namespaces = filter_choices(namespaces);
         found
     }
 
-    fn to_json(&self, shown: &PageView, words: &[ParentDetail], partial: bool) -> Value {
+    fn into_json(self, shown: &PageView, words: &[ParentDetail], partial: bool) -> Value {
         let names = &shown.names;
         let rows = self.rows.iter().zip(words).map(|(row, words)| row_json(names, row, &words.message));
         json!({
             "now": shown.now.0, "parents": rows.collect::<Vec<_>>(), "matching": self.matching, "counts": self.counts,
-            "policies": self.policies.iter().take(MAX_FILTER_CHOICES).collect::<Vec<_>>(),
-            "namespaces": self.namespaces.iter().take(MAX_FILTER_CHOICES).collect::<Vec<_>>(),
-            "continue": self.next, "partial": partial,
+            "policies": self.policies, "namespaces": self.namespaces, "continue": self.next, "partial": partial,
         })
     }
 }
 
-/// Query parameters of one parent.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct ParentQuery {
-    /// Policy to evaluate; defaults to the one with the worst answer.
-    pub(super) policy: String,
-    /// Maximum number of objects.
-    limit: Option<usize>,
+/// Names offered for a filter.
+fn filter_choices(names: BTreeSet<&str>) -> Vec<String> {
+    names.into_iter().take(MAX_FILTER_CHOICES).map(str::to_owned).collect()
 }
 
-/// Finds the requested row, if the viewer may see it.
-pub(super) async fn find_row(
-    page: &PageService,
-    request: &ViewerRequest,
-    uid: &str,
-    policy: &str,
-) -> Result<(PageViewer, Arc<PageView>, PageRow), PageRefusal> {
-    let viewer = page.0.authz.identify_viewer(request).await?;
-    let shown = page.0.views.current_view().await?;
-    // Rows are sorted by severity.
-    let row = shown
-        .rows_of(uid)
-        .into_iter()
-        .find(|row| policy.is_empty() || shown.names.policy_name(row.policy) == policy)
-        .cloned();
-    let row = row.ok_or(PageRefusal::NotFound)?;
-    let seen = visible_to(page, &viewer, &shown.names, [(row.kind, row.namespace.clone())]).await?;
-    if !seen.may_see(row.kind, &row.namespace) {
-        return Err(PageRefusal::NotFound);
-    }
-    Ok((viewer, shown, row))
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Returns one parent with its tree of objects.
-pub(super) async fn get_parent(
-    State(page): State<PageService>,
-    request: ViewerRequest,
-    Path(uid): Path<String>,
-    Query(asked): Query<ParentQuery>,
-) -> Result<Json<Value>, PageRefusal> {
-    let (viewer, shown, row) = find_row(&page, &request, &uid, &asked.policy).await?;
-    let views = &page.0.views;
-    let words = views.parent_details(&shown, &[(row.parent, row.policy)]).await?.pop().unwrap_or_default();
-    let room = asked.limit.unwrap_or(MAX_TREE_OBJECTS).min(MAX_TREE_OBJECTS);
-    let mut nodes = views.pick_tree(shown.clone(), row.clone(), (room, MAX_TREE_OBJECTS)).await?;
-    let seen = visible_to(&page, &viewer, &shown.names, nodes.iter().map(|node| node.kind_namespace.clone()))
-        .await?;
-    let may_see = |node: &tree::PageNode| seen.may_see(node.kind_namespace.0, &node.kind_namespace.1);
-    let hidden = tree::hide_nodes(&mut nodes, |node| node.depth, may_see);
-    let mut answer = row_json(&shown.names, &row, &words.message);
-    answer["now"] = json!(shown.now.0);
-    answer["policies"] = shown
-        .rows_of(&uid)
-        .into_iter()
-        .map(|row| json!({ "name": shown.names.policy_name(row.policy), "verdict": row.verdict_level().as_str() }))
-        .collect();
-    answer["decided"] = json!(deciding_branch(&row, &words.groups));
-    // A viewer who may not see all children is not told their tallies.
-    let groups = words.groups.iter().filter(|_| !hidden);
-    answer["groups"] = groups.map(group_json).collect();
-    answer["hidden"] = json!(hidden);
-    answer["nodes"] = json!(nodes);
-    answer["transitions"] = recent_transitions(&page, &shown, &row);
-    Ok(Json(answer))
-}
-
-/// Most recent transitions of one answer, newest first.
-fn recent_transitions(page: &PageService, shown: &PageView, row: &PageRow) -> Value {
-    let transitions = page.0.views.transitions.upgrade();
-    let last = transitions.map(|transitions| transitions.last_of_parent(&row.uid)).unwrap_or_default();
-    let own = last.iter().rev().filter(|turn| turn.policy == shown.names.policy_name(row.policy));
-    let turn = |turn: &std::sync::Arc<Transition>| {
-        json!({
-            "at": turn.at.0, "verdict": turn.to.child_level().as_str(), "status": status_word(turn.to), "reason": turn.to.as_str(),
-            "message": turn.message, "generation": turn.generation,
-        })
-    };
-    own.map(turn).collect()
-}
-
-fn group_json(group: &GroupTally) -> Value {
-    let at: BTreeMap<_, _> = group.at.iter().map(|(level, n)| (level.as_str(), n)).collect();
-    json!({ "kind": group.kind, "min": group.min, "max": group.max, "optional": group.optional, "at": at })
-}
-
-/// Explains which branch of the roll-up decided.
-fn deciding_branch(row: &PageRow, groups: &[GroupTally]) -> String {
-    use ParentReason as R;
-    let critical = || groups.iter().filter(|group| !group.optional);
-    let count = |level: Level| -> u32 {
-        critical().flat_map(|group| &group.at).filter(|(at, _)| *at == level).map(|(_, n)| n).sum()
-    };
-    let worst = |level: Level| {
-        let n = count(level);
-        format!("the worst critical child decides: {n} of {} {}", row.answer.total, level.as_str())
-    };
-    match row.answer.reason {
-        R::AllChildrenReady => {
-            "every expected critical child is ready, and the operator has handled this generation".to_owned()
-        }
-        R::ChildrenFailed => worst(Level::Failed),
-        R::ChildrenStuck => worst(Level::Stuck),
-        R::ChildrenUnknown => worst(Level::Unknown),
-        R::ChildrenProgressing => worst(Level::Progressing),
-        R::ChildrenTerminating => worst(Level::Terminating),
-        R::ChildrenSuspended => worst(Level::Suspended),
-        R::ChildrenMissing => {
-            let short = critical().filter(|g| g.at.iter().map(|(_, n)| n).sum::<u32>() < g.min);
-            let short: Vec<_> = short.map(|g| format!("{} (at least {})", g.kind, g.min)).collect();
-            if short.is_empty() {
-                "an expected child does not exist".to_owned()
-            } else {
-                format!("expected but missing: {}", short.join(", "))
-            }
-        }
-        R::TooManyChildren => "more children exist than the policy expects".to_owned(),
-        R::ChildrenPending => {
-            "the operator has not reported handling this generation; children are not evaluated before it does"
-                .to_owned()
-        }
-        R::ChildrenSettling => "all children are ready; waiting for settle and hold before True".to_owned(),
-        R::OperatorSilent => "the operator has not responded within limits.pending".to_owned(),
-        R::OperatorFailed => "the operator reports that it failed to handle this generation".to_owned(),
-        R::KindNotVisible => "Rollcall is not permitted to list a kind of child".to_owned(),
-        R::WatchStale => "a kind of child can be neither watched nor listed".to_owned(),
-        R::RuleChanged => "the rule changed; its kind is being relisted".to_owned(),
-        R::PolicyRefused => "the policy is refused, and there is no accepted version to judge by".to_owned(),
-        R::TemplateFailed => "a template of the policy cannot be rendered for this parent".to_owned(),
-        R::Terminating => "the parent itself is being deleted".to_owned(),
-        R::DeletionStuck => {
-            "the parent itself has been in deletion for longer than limits.terminating".to_owned()
-        }
-        R::DeadlineExceeded => "not ready for longer than limits.deadline".to_owned(),
+    #[test]
+    fn verdicts_are_asked_for_by_their_words_however_many_there_are() {
+        let levels = |verdict: &str| {
+            ParentListQuery { verdict: verdict.to_owned(), ..ParentListQuery::default() }.wanted_levels()
+        };
+        assert_eq!(levels(""), Level::ALL.into());
+        assert_eq!(levels("Failed,Stuck"), [Level::Failed, Level::Stuck].into());
+        assert_eq!(levels("nonsense"), [].into());
+        assert_eq!(levels(&format!("{}Ready", ",".repeat(32 << 10))), [Level::Ready].into());
     }
 }

@@ -9,11 +9,11 @@ use axum::extract::{Path, Query, State};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 
-use super::api::{ParentQuery, find_row};
 use super::authz::{PageViewer, ViewerRequest};
-use super::below_search::SearchedParent;
+use super::below_search::SearchedTree;
 use super::below_tree::{BelowFindings, BelowNode};
 use super::page_service::PageService;
+use super::parent_api::{ParentQuery, find_row};
 use super::refusal::PageRefusal;
 use super::tree::{PageNode, hide_nodes};
 use super::view::PageView;
@@ -31,19 +31,19 @@ pub(super) async fn get_below(
     Query(asked): Query<ParentQuery>,
 ) -> Result<Json<Value>, PageRefusal> {
     let (viewer, shown, row) = find_row(&page, &request, &uid, &asked.policy).await?;
-    // The whole tree, each object once: what is in it is not found again, whether or not it is shown.
-    let mut nodes = page.0.views.pick_tree(shown.clone(), row.clone(), (MAX_SEARCHED_TREE, 0)).await?;
-    if nodes.len() > MAX_SEARCHED_TREE {
-        return Err(PageRefusal::TreeTooLarge);
-    }
     let user = match &viewer {
         PageViewer::Local => None,
         PageViewer::User(user) => Some(user),
     };
-    let parent = SearchedParent { uid: row.uid.clone(), policy: row.policy, nodes: &nodes };
-    let found = tokio::select! {
+    let key = (row.uid.clone(), row.policy);
+    let tree = async {
+        // The whole tree, each object once: what is in it is not found again, whether or not it is shown.
+        let nodes = page.0.views.trees.pick_tree(shown.clone(), row, (MAX_SEARCHED_TREE, 0)).await?;
+        if nodes.len() > MAX_SEARCHED_TREE { Err(PageRefusal::TreeTooLarge) } else { Ok(nodes) }
+    };
+    let SearchedTree { found, mut nodes, _turn } = tokio::select! {
         () = page.0.stop.cancelled() => return Err(PageRefusal::Unreachable),
-        found = page.0.below.find_below(&parent, user) => found?,
+        searched = page.0.below.find_below(key, user, tree) => searched?,
     };
     let places = nodes.iter().map(|node| node.kind_namespace.clone());
     let seen = visible_to(&page, &viewer, &shown.names, places).await?;

@@ -13,7 +13,7 @@ use inspect::owned_walk::{OwnedBranch, OwnedWalk};
 use inspect::self_rules::SelfRules;
 use readiness::{RuleKind, StuckLimits, Time, assess};
 use rustc_hash::FxHashMap;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 use watcher::ApiKind;
 use watcher::reflector::Reflector;
@@ -36,7 +36,9 @@ const READ_LIMITS: OwnedReadLimits = OwnedReadLimits {
 };
 /// Maximum number of concurrent searches.
 const MAX_CONCURRENT_SEARCHES: usize = 2;
-/// Longest time that a viewer waits for others' searches. 10 s.
+/// Maximum number of requests that hold a whole tree: those who search, and as many whose findings are cached.
+const MAX_WHOLE_TREES: usize = 2 * MAX_CONCURRENT_SEARCHES;
+/// Longest time that a viewer waits for others' searches, and for their trees. 10 s.
 const TURN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of kinds that are listed.
 const MAX_SEARCHED_KINDS: usize = 300;
@@ -69,6 +71,8 @@ pub(super) struct BelowSearch {
     reflector: Arc<Reflector>,
     clock: ServerClock,
     turns: Semaphore,
+    /// Those who wait for a turn hold no tree.
+    whole_trees: Semaphore,
     /// All live reads for viewers; a search is one of them.
     inspections: Arc<Semaphore>,
     lists_budget: SharedBudget,
@@ -82,14 +86,12 @@ pub(super) struct BelowSearch {
 /// What is owned by objects of the tree, and the number of objects that were left out, by kind and namespace.
 type FoundBranches<'o> = (Vec<(ObjectId, Vec<OwnedBranch<'o>>)>, BTreeMap<(usize, Box<str>), usize>);
 
-/// A parent below whose tree is searched.
-pub(super) struct SearchedParent<'a> {
-    /// Uid of the parent.
-    pub(super) uid: Arc<str>,
-    /// Policy of the tree.
-    pub(super) policy: PolicyId,
-    /// Its whole tree.
-    pub(super) nodes: &'a [PageNode],
+/// A whole tree with what was found below it.
+pub(super) struct SearchedTree<'a> {
+    pub(super) found: Arc<BelowFindings>,
+    pub(super) nodes: Vec<PageNode>,
+    /// The turn to hold the tree.
+    pub(super) _turn: SemaphorePermit<'a>,
 }
 
 impl BelowSearch {
@@ -104,6 +106,7 @@ impl BelowSearch {
             reflector,
             clock,
             turns: Semaphore::new(MAX_CONCURRENT_SEARCHES),
+            whole_trees: Semaphore::new(MAX_WHOLE_TREES),
             inspections,
             lists_budget: SharedBudget::new(LIST_BUDGET),
             budget: SharedBudget::new(SEARCH_BUDGET),
@@ -121,31 +124,37 @@ impl BelowSearch {
         self.findings.remove_expired(now);
     }
 
-    /// What is below the objects of this tree and is not in it. `user` pays for the search, if there is one to be made.
+    /// What is below the objects of a tree and is not in it. The tree is asked for when it is this request's turn. `user` pays
+    /// for the search, if there is one to be made.
     pub(super) async fn find_below(
         &self,
-        parent: &SearchedParent<'_>,
+        key: BelowKey,
         user: Option<&ReviewedUser>,
-    ) -> Result<Arc<BelowFindings>, PageRefusal> {
-        let key = (parent.uid.clone(), parent.policy);
+        tree: impl Future<Output = Result<Vec<PageNode>, PageRefusal>>,
+    ) -> Result<SearchedTree<'_>, PageRefusal> {
         let known = || self.findings.get(&key, self.clock.now());
-        if let Some(found) = known() {
-            return Ok(found);
+        let mut found = known();
+        let mut search = None;
+        if found.is_none() {
+            search = Some(wait_for_turn(&self.turns).await?);
+            // Somebody else may have searched meanwhile.
+            found = known();
         }
-        let turn = timeout(TURN_TIMEOUT, self.turns.acquire()).await;
-        let _turn = turn.map_err(|_| PageRefusal::TooManySearches)?.map_err(|_| PageRefusal::Unreachable)?;
-        // Somebody else may have searched meanwhile.
-        if let Some(found) = known() {
-            return Ok(found);
+        if let Some(found) = found {
+            drop(search);
+            let turn = wait_for_turn(&self.whole_trees).await?;
+            return Ok(SearchedTree { found, nodes: tree.await?, _turn: turn });
         }
         let now = self.clock.now();
         if user.is_some_and(|user| !self.budgets.take(user, now)) || !self.budget.take(now) {
             return Err(PageRefusal::TooManySearches);
         }
+        let turn = wait_for_turn(&self.whole_trees).await?;
+        let nodes = tree.await?;
         let _inspection = self.inspections.acquire().await.map_err(|_| PageRefusal::Unreachable)?;
-        let found = Arc::new(self.search(parent.nodes, now).await?);
+        let found = Arc::new(self.search(&nodes, now).await?);
         self.findings.put(key, found.clone(), 1 + found.len(), self.clock.now());
-        Ok(found)
+        Ok(SearchedTree { found, nodes, _turn: turn })
     }
 
     async fn search(&self, nodes: &[PageNode], now: Time) -> Result<BelowFindings, PageRefusal> {
@@ -241,10 +250,48 @@ impl BelowSearch {
     }
 }
 
+async fn wait_for_turn(turns: &Semaphore) -> Result<SemaphorePermit<'_>, PageRefusal> {
+    let turn = timeout(TURN_TIMEOUT, turns.acquire()).await;
+    turn.map_err(|_| PageRefusal::TooManySearches)?.map_err(|_| PageRefusal::Unreachable)
+}
+
 /// The verdict of the built-in rules.
 fn judge_object(api: &ApiKind, child: &ChildObject, now: Time) -> BelowVerdict {
     let (kind, facts) = (RuleKind::from_group_kind(&api.group, &api.kind), &child.facts);
     let verdict = assess(kind, facts, &StuckLimits::default()).verdict_at(now).clone();
     let since = readiness::unready_since(kind, facts, &verdict);
     BelowVerdict { verdict, since, is_idle: is_idle_replica_set(api, facts) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reviews::review_server::ReviewServer;
+    use std::cell::Cell;
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_for_a_search_holds_no_tree_and_waits_for_none_if_it_was_made() {
+        let client = ReviewServer::new(|_, _| serde_json::Value::Null).client();
+        let (reflector, inspections) = (Arc::new(Reflector::new(|| ())), Arc::new(Semaphore::new(1)));
+        let below = BelowSearch::new(client, reflector, ServerClock::assume_local(), inspections);
+        let built = Cell::new(0);
+        let tree = || async {
+            built.set(built.get() + 1);
+            Ok(Vec::new())
+        };
+        let key = |uid: &str| (Arc::from(uid), PolicyId(0));
+        let others = below.turns.acquire_many(2).await.unwrap();
+        let refused = below.find_below(key("a"), None, tree()).await.map(drop);
+        assert_eq!((refused, built.get()), (Err(PageRefusal::TooManySearches), 0));
+        below.findings.put(key("b"), Arc::default(), 1, below.clock.now());
+        below.find_below(key("b"), None, tree()).await.map(drop).unwrap();
+        assert_eq!(built.get(), 1);
+        drop(others);
+        let trees = below.whole_trees.acquire_many(4).await.unwrap();
+        let refused = below.find_below(key("b"), None, tree()).await.map(drop);
+        assert_eq!((refused, built.get()), (Err(PageRefusal::TooManySearches), 1));
+        drop(trees);
+        below.find_below(key("a"), None, tree()).await.map(drop).unwrap();
+        assert_eq!(built.get(), 2);
+    }
 }

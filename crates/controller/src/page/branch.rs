@@ -16,9 +16,9 @@ use serde_json::{Value, json};
 use watcher::plan::{Interest, UserRule};
 use watcher::{ParentObject, get_live};
 
-use super::api::find_row;
 use super::authz::{PageViewer, ViewerRequest};
 use super::page_service::PageService;
+use super::parent_api::find_row;
 use super::refusal::PageRefusal;
 use crate::kind_tasks::ResolvedKind;
 use crate::reviews::AccessRight;
@@ -80,7 +80,8 @@ async fn load_object(
 ) -> Result<PageObject, PageRefusal> {
     let (viewer, shown, row) = find_row(page, request, uid, &asked.policy).await?;
     let wanted = [asked.label.clone(), asked.namespace.clone(), asked.name.clone()];
-    let node = page.0.views.find_node(shown.clone(), row, wanted).await?.ok_or(PageRefusal::NotFound)?;
+    let node =
+        page.0.views.trees.find_node(shown.clone(), row, wanted).await?.ok_or(PageRefusal::NotFound)?;
     let followed = page.0.resolved.get(&node.kind_namespace.0).map(|known| Arc::clone(&known));
     let followed = followed.ok_or(PageRefusal::NotFound)?;
     let interest = page.0.views.reflector.interest(followed.id).ok_or(PageRefusal::NotFound)?;

@@ -13,12 +13,15 @@ mod branch;
 mod edge_list;
 #[cfg(feature = "fixtures")]
 pub(crate) mod fixture;
+mod loop_query;
 mod page_service;
+mod parent_api;
 mod refusal;
 mod stream;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod tree_reader;
 mod ttl_cache;
 mod view;
 mod view_cache;
@@ -30,9 +33,9 @@ use axum::response::Response;
 use axum::routing::get;
 
 pub(crate) use authz::{PageAuthorizer, ViewerRequest};
+pub(crate) use loop_query::LoopQuery;
 pub(crate) use page_service::{PageConfig, PageService};
 pub(crate) use refusal::PageRefusal;
-pub(crate) use view_cache::LoopQuery;
 
 /// Capacity of the queue of queries to the loop.
 pub(crate) const LOOP_QUERY_QUEUE_SIZE: usize = 16;
@@ -46,7 +49,7 @@ const CONTENT_TYPE_CSS: &str = "text/css; charset=utf-8";
 const CONTENT_TYPE_JS: &str = "text/javascript; charset=utf-8";
 
 /// Files of the page: path, content type, text. The browser loads them as modules; there is no bundler.
-const PAGE_ASSETS: [(&str, &str, &str); 14] = [
+const PAGE_ASSETS: [(&str, &str, &str); 15] = [
     ("/", CONTENT_TYPE_HTML, include_str!("assets/index.html")),
     ("/style.css", CONTENT_TYPE_CSS, include_str!("assets/style.css")),
     ("/icon.svg", "image/svg+xml", include_str!("assets/icon.svg")),
@@ -57,6 +60,7 @@ const PAGE_ASSETS: [(&str, &str, &str); 14] = [
     ("/list.js", CONTENT_TYPE_JS, include_str!("assets/list.js")),
     ("/object.js", CONTENT_TYPE_JS, include_str!("assets/object.js")),
     ("/parent.js", CONTENT_TYPE_JS, include_str!("assets/parent.js")),
+    ("/parents.js", CONTENT_TYPE_JS, include_str!("assets/parents.js")),
     ("/server.js", CONTENT_TYPE_JS, include_str!("assets/server.js")),
     ("/stream.js", CONTENT_TYPE_JS, include_str!("assets/stream.js")),
     ("/tree.js", CONTENT_TYPE_JS, include_str!("assets/tree.js")),
@@ -70,7 +74,7 @@ pub(crate) fn page_router(page: PageService) -> Router {
     });
     assets
         .route("/api/v1/parents", get(api::list_parents))
-        .route("/api/v1/parents/{uid}", get(api::get_parent))
+        .route("/api/v1/parents/{uid}", get(parent_api::get_parent))
         .route("/api/v1/parents/{uid}/branch", get(branch::get_branch))
         .route("/api/v1/parents/{uid}/around", get(branch::get_around))
         .route("/api/v1/parents/{uid}/below", get(below::get_below))

@@ -11,8 +11,9 @@ use watcher::reflector::Reflector;
 
 use super::authz::PageAuthorizer;
 use super::below_search::BelowSearch;
+use super::loop_query::LoopQuery;
 use super::ttl_cache::TtlCache;
-use super::view_cache::{LoopQuery, ViewCache};
+use super::view_cache::ViewCache;
 use crate::clock::ServerClock;
 use crate::kind_tasks::ResolvedKinds;
 use crate::metrics::Metrics;

@@ -16,7 +16,7 @@ use super::authz::{PageViewer, ViewerRequest};
 use super::page_service::PageService;
 use super::refusal::PageRefusal;
 use super::view_cache::{ChangeBatch, StreamSubscription};
-use super::visibility::{VisibleScope, may_list_any, visible_to};
+use super::visibility::{VisibleScope, require_any_right, visible_to};
 
 /// Interval between heartbeats of an idle stream.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
@@ -45,9 +45,7 @@ pub(super) async fn open_stream(
     let listening = page.0.views.subscribe_changes();
     let shown = page.0.views.current_view().await?;
     let seen = visible_to(&page, &viewer, &shown.names, shown.places().cloned()).await?;
-    if seen.is_nothing() && !may_list_any(&page, &viewer, &shown.names, "").await? {
-        return Err(PageRefusal::NoRights);
-    }
+    require_any_right(&page, &viewer, &seen, &shown.names, "").await?;
     page.0.metrics.page_streams.inc();
     let mut check = tokio::time::interval(REAUTHENTICATION_INTERVAL);
     check.reset();
@@ -118,6 +116,9 @@ impl StreamReader {
             return reload();
         }
         let Ok(seen) = self.visible_in(batch).await else { return reload() };
+        if seen.truncated {
+            return reload();
+        }
         let changed: Vec<_> = batch
             .changed
             .iter()
@@ -131,7 +132,8 @@ impl StreamReader {
         if changed.is_empty() && gone.is_empty() {
             return None;
         }
-        let data = json!({ "now": batch.now.0, "changed": changed, "gone": gone });
+        let view = self.page.0.views.view_json(batch.number);
+        let data = json!({ "now": batch.now.0, "view": view, "changed": changed, "gone": gone });
         Some(Event::default().event("changed").data(data.to_string()))
     }
 

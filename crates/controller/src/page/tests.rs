@@ -28,6 +28,8 @@ use crate::snapshot::StatsSnapshot;
 use crate::transitions::TransitionHub;
 use rollcall_core::{ParentChanges, ParentDetail};
 
+mod scope;
+
 /// Ann may list databases in `a`; all other tokens are unknown.
 fn ann(path: &str, review: &Value) -> Value {
     let spec = &review["spec"];
@@ -222,6 +224,7 @@ async fn on_loopback_no_token_is_asked_for_but_the_name_of_this_machine() {
 
 fn reload() -> Arc<ChangeBatch> {
     Arc::new(ChangeBatch {
+        number: 7,
         now: readiness::Time(7),
         changed: Vec::new(),
         gone: Vec::new(),

@@ -1,12 +1,12 @@
 //! View of the page: the rows of all parents, sorted by severity.
 
 use std::cmp::Ordering;
-#[cfg(feature = "fixtures")]
+#[cfg(any(test, feature = "fixtures"))]
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use aggregator::{KindId, ObjectId, PolicyAnswer, PolicyId};
-#[cfg(feature = "fixtures")]
+#[cfg(any(test, feature = "fixtures"))]
 use readiness::rollup::ParentReason;
 use readiness::{Level, Time};
 use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
@@ -167,7 +167,7 @@ impl PageView {
     }
 
     /// A view of one policy and one kind, with these parents: namespace, name and reason.
-    #[cfg(feature = "fixtures")]
+    #[cfg(any(test, feature = "fixtures"))]
     pub(super) fn of_parents(parents: &[(&str, &str, ParentReason)]) -> PageView {
         let (policy, kind) = (PolicyId(0), KindId(0));
         let names = ClusterNames {
@@ -198,8 +198,14 @@ impl PageView {
     }
 
     /// All rows, worst first.
+    #[cfg(test)]
     pub(super) fn rows(&self) -> impl Iterator<Item = &PageRow> {
-        self.rows.iter().map(|ranked| &*ranked.row)
+        self.shared_rows().map(|row| &**row)
+    }
+
+    /// All rows, worst first, each shared with other views.
+    pub(super) fn shared_rows(&self) -> impl Iterator<Item = &Arc<PageRow>> {
+        self.rows.iter().map(|ranked| &ranked.row)
     }
 
     /// Kinds and namespaces of the parents, each once.

@@ -1,24 +1,24 @@
 //! Cache of the page's view, refreshed only while clients are connected, at a bounded rate, and only after changes.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use aggregator::{ChildOf, ObjectId, PolicyId};
+use aggregator::{ObjectId, PolicyId};
 use anyhow::Context;
 use readiness::Time;
-use rustc_hash::FxHashSet;
+use serde_json::{Value, json};
 use tokio::sync::{Mutex, Semaphore, broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use watcher::reflector::Reflector;
 
-use super::edge_list::EdgeList;
-use super::tree::{PageNode, TreePicker};
+use super::loop_query::LoopQuery;
+use super::tree_reader::TreeReader;
 use super::view::{PageDifference, PageRow, PageView};
 use crate::clock::ServerClock;
 use crate::snapshot::StatsSnapshot;
 use crate::transitions::TransitionHub;
-use rollcall_core::{ClusterNames, Core, ParentChanges, ParentDetail};
+use rollcall_core::{ClusterNames, ParentDetail};
 
 /// Minimum interval between two views.
 const MIN_VIEW_INTERVAL: Duration = Duration::from_millis(250);
@@ -33,40 +33,14 @@ const MAX_ROWS_PER_BATCH: usize = 500;
 /// Maximum number of messages requested from the loop at a time.
 pub(super) const MAX_MESSAGES_PER_QUERY: usize = 500;
 
-/// Maximum number of trees built concurrently.
-const MAX_CONCURRENT_TREES: usize = 2;
-
-/// Query of the page to the event loop.
-pub(crate) enum LoopQuery {
-    /// What has changed of all parents after the changes of this number; everything if there is none.
-    Changes(Option<u64>, oneshot::Sender<ParentChanges>),
-    /// Nobody asks for changes any more.
-    EndChanges,
-    /// Edges from all parents to their children.
-    Edges(oneshot::Sender<Vec<ChildOf>>),
-    /// Details of these answers.
-    Details(Vec<(ObjectId, PolicyId)>, oneshot::Sender<Vec<ParentDetail>>),
-}
-
-impl LoopQuery {
-    /// Answers the query on the loop. The requester may be gone.
-    pub(crate) fn answer_query(self, core: &mut Core, now: Time) {
-        match self {
-            LoopQuery::Changes(after, to) => _ = to.send(core.take_parent_changes(after, now)),
-            LoopQuery::EndChanges => core.end_parent_feed(),
-            LoopQuery::Edges(to) => _ = to.send(core.engine.counted_children().collect()),
-            LoopQuery::Details(of, to) => {
-                _ = to.send(
-                    of.into_iter().map(|(parent, policy)| core.parent_detail(parent, policy, now)).collect(),
-                );
-            }
-        }
-    }
-}
+/// Maximum number of lists selected concurrently.
+const MAX_CONCURRENT_LISTS: usize = 2;
 
 /// Changes sent to streams.
 #[derive(Debug)]
 pub(super) struct ChangeBatch {
+    /// Number of the view that shows these changes, and all before.
+    pub(super) number: u64,
     /// Time of the view.
     pub(super) now: Time,
     /// New or changed rows, with their messages.
@@ -79,20 +53,14 @@ pub(super) struct ChangeBatch {
     pub(super) names: Arc<ClusterNames>,
 }
 
-/// Edges as of the changes of a number, and the time before which they are not collected again.
-#[derive(Default)]
-struct CachedEdges {
-    number: u64,
-    edges: Arc<EdgeList>,
-    kept_until: Time,
-}
-
 #[derive(Default)]
 struct CachedView {
     view: Option<Arc<PageView>>,
     /// The view is not rebuilt before this time.
     fresh_until: Time,
     last_asked: Time,
+    /// Number of transitions that were known when the view was built.
+    turns: u64,
 }
 
 /// Shared cache of the view.
@@ -102,12 +70,14 @@ pub(super) struct ViewCache {
     queries: mpsc::Sender<LoopQuery>,
     snapshot: watch::Receiver<Arc<StatsSnapshot>>,
     cached: Mutex<(CachedView, watch::Receiver<Arc<StatsSnapshot>>)>,
-    edges: Mutex<CachedEdges>,
     pub(super) batches: broadcast::Sender<Arc<ChangeBatch>>,
     streams: AtomicUsize,
-    trees: Semaphore,
-    /// A transition has occurred since the view was built.
-    turned: AtomicBool,
+    pub(super) trees: TreeReader,
+    pub(super) lists: Arc<Semaphore>,
+    /// Number of times that transitions have occurred.
+    turns: AtomicU64,
+    /// Names this cache: the numbers of another one's views mean nothing here.
+    server: String,
     pub(super) transitions: Weak<TransitionHub>,
 }
 
@@ -121,19 +91,20 @@ impl ViewCache {
     ) -> ViewCache {
         let held = Mutex::new((CachedView::default(), snapshot.clone()));
         let batches = broadcast::Sender::new(STREAM_BACKLOG);
-        let (streams, turned) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let trees = Semaphore::new(MAX_CONCURRENT_TREES);
+        let server = clock.now().0.to_string();
+        let trees = TreeReader::new(reflector.clone(), clock.clone(), asks.clone());
         ViewCache {
+            trees,
             reflector,
             clock,
             queries: asks,
             snapshot,
             cached: held,
-            edges: Mutex::default(),
             batches,
-            streams,
-            trees,
-            turned,
+            streams: AtomicUsize::new(0),
+            lists: Arc::new(Semaphore::new(MAX_CONCURRENT_LISTS)),
+            turns: AtomicU64::new(0),
+            server,
             transitions,
         }
     }
@@ -144,12 +115,15 @@ impl ViewCache {
         let (held, moved) = &mut *guard;
         let now = self.clock.now();
         held.last_asked = now;
-        let same = || !moved.has_changed().unwrap_or(true) && !self.turned.load(Ordering::Relaxed);
+        let turns = self.turns.load(Ordering::Relaxed);
+        let same = || !moved.has_changed().unwrap_or(true) && held.turns == turns;
         if let Some(shown) = held.view.as_ref().filter(|_| now < held.fresh_until || same()) {
             return Ok(shown.clone());
         }
-        self.turned.store(false, Ordering::Relaxed);
-        moved.mark_unchanged();
+        // What moves from here on is not in the view. These marks are set with the view alone: a client that goes away meanwhile
+        // takes nothing with it.
+        let mut looked = moved.clone();
+        looked.mark_unchanged();
         let before = held.view.clone();
         let (to, changes) = oneshot::channel();
         let query = LoopQuery::Changes(before.as_ref().map(|before| before.number), to);
@@ -167,67 +141,11 @@ impl ViewCache {
             self.publish_changes(&shown, &before, difference).await?;
         }
         held.view = Some(shown.clone());
+        held.turns = turns;
+        *moved = looked;
         let done = self.clock.now();
         held.fresh_until = done + MIN_VIEW_INTERVAL.max((done - now) * VIEW_COST_FACTOR);
         Ok(shown)
-    }
-
-    /// Edges that are no older than a view. Collecting all takes the loop a while, so that there is a pause in between.
-    async fn edges_of(&self, shown: &PageView) -> anyhow::Result<Arc<EdgeList>> {
-        let mut held = self.edges.lock().await;
-        if held.number >= shown.number {
-            return Ok(held.edges.clone());
-        }
-        tokio::time::sleep(held.kept_until - self.clock.now()).await;
-        let asked = self.clock.now();
-        let (to, edges) = oneshot::channel();
-        self.queries.send(LoopQuery::Edges(to)).await.ok().context("the loop is gone")?;
-        let edges = edges.await.context("the loop is gone")?;
-        let sorted = tokio::task::spawn_blocking(move || Arc::new(EdgeList::new(edges)));
-        let edges = sorted.await.context("failed to sort edges")?;
-        let done = self.clock.now();
-        let kept_until = done + (done - asked) * VIEW_COST_FACTOR;
-        *held = CachedEdges { number: shown.number, edges: edges.clone(), kept_until };
-        Ok(edges)
-    }
-
-    /// Tree of one parent, with at most `room` objects, of which so many may stand in it more than once.
-    pub(super) async fn pick_tree(
-        &self,
-        shown: Arc<PageView>,
-        root: PageRow,
-        (room, repeats): (usize, usize),
-    ) -> anyhow::Result<Vec<PageNode>> {
-        self.with_picker(shown, (room, repeats), move |mut picker| picker.pick_tree(&root)).await
-    }
-
-    /// One object of the tree of a parent, by the label of its kind, its namespace and its name.
-    pub(super) async fn find_node(
-        &self,
-        shown: Arc<PageView>,
-        root: PageRow,
-        [label, namespace, name]: [String; 3],
-    ) -> anyhow::Result<Option<PageNode>> {
-        let is_meant =
-            move |of: &str, within: &str, named: &str| (of, within, named) == (&*label, &*namespace, &*name);
-        self.with_picker(shown, (0, 0), move |picker| picker.find_node(&root, &is_meant)).await
-    }
-
-    async fn with_picker<R: Send + 'static>(
-        &self,
-        shown: Arc<PageView>,
-        (room, repeats): (usize, usize),
-        pick: impl FnOnce(TreePicker<'_>) -> R + Send + 'static,
-    ) -> anyhow::Result<R> {
-        // Clients that request large trees wait for each other, so that the service does not wait for them.
-        let _turn = self.trees.acquire().await.context("the page is gone")?;
-        let edges = self.edges_of(&shown).await?;
-        let reflector = self.reflector.clone();
-        let picked = tokio::task::spawn_blocking(move || {
-            let expanded = FxHashSet::default();
-            pick(TreePicker { view: &shown, edges: &edges, reflector: &reflector, room, repeats, expanded })
-        });
-        picked.await.context("failed to pick a tree")
     }
 
     /// Details of these parents, in their order. Concurrent requests query the loop once.
@@ -246,6 +164,26 @@ impl ViewCache {
         Ok(of.iter().map(|parent| known.get(parent).cloned().unwrap_or_default()).collect())
     }
 
+    /// Selects rows outside the tasks of this thread. Clients that ask for lists wait for each other, so that the service does
+    /// not wait for them.
+    pub(super) async fn select<R: Send + 'static>(
+        &self,
+        select: impl FnOnce() -> R + Send + 'static,
+    ) -> anyhow::Result<R> {
+        let turn = self.lists.clone().acquire_owned().await.context("the page is gone")?;
+        let selected = tokio::task::spawn_blocking(move || {
+            // The next list waits for this one even if its client is gone.
+            let _turn = turn;
+            select()
+        });
+        selected.await.context("failed to select parents")
+    }
+
+    /// Names a view: of two with the same server, the one with the higher number shows more.
+    pub(super) fn view_json(&self, number: u64) -> Value {
+        json!({ "server": self.server, "number": number })
+    }
+
     /// Expires the view, as if its fresh time had passed.
     #[cfg(test)]
     pub(super) async fn expire_view(&self) {
@@ -253,7 +191,7 @@ impl ViewCache {
     }
 
     /// Shows this view for good.
-    #[cfg(feature = "fixtures")]
+    #[cfg(any(test, feature = "fixtures"))]
     pub(super) async fn hold_view(&self, view: PageView) {
         let (held, _) = &mut *self.cached.lock().await;
         *held =
@@ -282,7 +220,8 @@ impl ViewCache {
         let changed = changed.into_iter().zip(words).map(|(row, words)| (row, words.message)).collect();
         // Where names have changed, everything is told.
         let names = before.names.clone();
-        _ = self.batches.send(Arc::new(ChangeBatch { now: shown.now, changed, gone, reload, names }));
+        let (number, now) = (shown.number, shown.now);
+        _ = self.batches.send(Arc::new(ChangeBatch { number, now, changed, gone, reload, names }));
         Ok(())
     }
 
@@ -298,7 +237,7 @@ impl ViewCache {
                 turn = turns.next() => {
                     turn.context("the loop is gone")?;
                     while turns.try_next().is_some() {}
-                    self.turned.store(true, Ordering::Relaxed);
+                    self.turns.fetch_add(1, Ordering::Relaxed);
                 }
                 () = tokio::time::sleep(VIEW_IDLE_TIMEOUT) => {}
             }
@@ -319,7 +258,7 @@ impl ViewCache {
         let mut guard = self.cached.lock().await;
         if self.clock.now() - guard.0.last_asked >= VIEW_IDLE_TIMEOUT && guard.0.view.take().is_some() {
             guard.0 = CachedView::default();
-            *self.edges.lock().await = CachedEdges::default();
+            self.trees.drop_edges().await;
             // If the loop is gone, so is what it recorded.
             _ = self.queries.send(LoopQuery::EndChanges).await;
         }

@@ -33,7 +33,7 @@ impl VisibleScope {
     }
 
     /// True if the viewer may see nothing.
-    pub(super) fn is_nothing(&self) -> bool {
+    fn is_nothing(&self) -> bool {
         !self.all && self.kinds.is_empty() && self.places.is_empty()
     }
 }
@@ -124,9 +124,23 @@ fn list_right(page: &PageService, names: &ClusterNames, kind: KindId, namespace:
     AccessRight { verb: "list", group, resource, namespace: namespace.to_owned(), name: String::new() }
 }
 
+/// Fails if `viewer` may see nothing, and may not know either that there is nothing. Where not everything was reviewed, there
+/// may be something.
+pub(super) async fn require_any_right(
+    page: &PageService,
+    viewer: &PageViewer,
+    seen: &VisibleScope,
+    names: &ClusterNames,
+    namespace: &str,
+) -> Result<(), PageRefusal> {
+    let is_refused =
+        seen.is_nothing() && !seen.truncated && !may_list_any(page, viewer, names, namespace).await?;
+    if is_refused { Err(PageRefusal::NoRights) } else { Ok(()) }
+}
+
 /// True if `viewer` may know that there is nothing to see: a viewer who may list a kind of parent is told that
 /// there is none.
-pub(super) async fn may_list_any(
+async fn may_list_any(
     page: &PageService,
     viewer: &PageViewer,
     names: &ClusterNames,

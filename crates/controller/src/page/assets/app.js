@@ -5,13 +5,23 @@ import { keptTheme, keys, theme } from "./keys.js";
 import { choices, counts, key, list, order } from "./list.js";
 import { object } from "./object.js";
 import { head, past } from "./parent.js";
+import { Parents, matches, stands } from "./parents.js";
 import { forgetToken, get, hasToken, keepToken, onRefused, useToken } from "./server.js";
-import { link, stay, wake } from "./stream.js";
+import { doubt, link, stay, wake } from "./stream.js";
 import { Tree } from "./tree.js";
 import { $, VERDICTS, place, plain, serverTime, tick } from "./words.js";
 
-const rows = new Map();
-let numbers = {}, next = null, one = null, asked = 0;
+const PARTIAL = "Not all namespaces could be checked at once: select one, or name it in the address as ?namespace=NAME, "
+  + "to see all of its parents.";
+const NOTHING = "No policy has found a parent yet. A ReadinessPolicy selects a kind of parent; "
+  + "kubectl get readinesspolicies shows how many parents each one applies to.";
+/** A parent that could not be read is read again after this time, and this spread. */
+const REOPEN = 2_000, REOPEN_SPREAD = 3_000;
+/** After a change of very many, pages read the open parent again within this time. */
+const RELOAD_SPREAD = 2_000;
+
+let one = null, opened = 0;
+const parents = new Parents({ loaded, changed: draw, failed });
 const tree = new Tree($("tree"), (node) => go({ object: place(node) }));
 const below = new Below(
   (signal) => get(`${parentPath()}/below?policy=${encodeURIComponent(at.as)}`, () => true, signal),
@@ -35,49 +45,37 @@ function moved(before) {
 
 // —— requests
 
-const matches = (row) => {
-  const needle = at.q.toLowerCase();
-  const text = [row.name, row.namespace, row.label, row.policy, row.reason];
-  return (!at.policy || row.policy === at.policy) && (!at.namespace || row.namespace === at.namespace)
-    && (!needle || text.some((part) => part.toLowerCase().includes(needle)));
-};
-const stands = (row) => !at.verdict || at.verdict.split(",").includes(row.verdict);
+/** Asks for the list. What goes wrong is shown. */
+const load = (more) => parents.load(more).catch(() => {});
 
-async function load(more = false) {
-  const turn = ++asked;
-  const query = new URLSearchParams();
-  for (const field of FILTERS) if (at[field]) query.set(field, at[field]);
-  if (more && next) query.set("continue", next);
-  else if (rows.size > 100) query.set("limit", Math.min(rows.size, 500));
-  try {
-    const found = await get(`api/v1/parents?${query}`, () => turn === asked);
-    if (!found) return;
-    if (!more) rows.clear();
-    for (const row of found.parents) rows.set(key(row), row);
-    [numbers, next] = [found.counts, found.continue];
-    choices($("policy"), found.policies, at.policy);
-    // With a namespace chosen, the server may review and return only that one: keep those offered before.
-    const offered = at.namespace ? [...$("namespace").options].map((option) => option.value) : [];
-    choices($("namespace"), [...found.namespaces, ...offered], at.namespace);
-    note(found.partial ? "Not all namespaces could be checked at once: select one to see all of its parents." : "");
-    gate(null);
-    draw();
-  } catch (error) {
-    if (error.shut) return;
-    note(error.message);
-    // The list is hidden, so the error is shown here.
-    if (!$("gate").hidden) $("hint").textContent = plain(`${error.message}. ${error.hint ?? ""}`);
-  }
+function loaded(found) {
+  choices($("policy"), found.policies, at.policy);
+  // With a namespace chosen, the server may review and return only that one: keep those offered before.
+  const offered = at.namespace ? [...$("namespace").options].map((option) => option.value) : [];
+  choices($("namespace"), [...found.namespaces, ...offered], at.namespace);
+  gate(null);
+  draw();
+}
+
+/** Shows that the list could not be read. Returns true if it is to be asked for again. */
+function failed(error) {
+  if (error.shut) return false;
+  draw();
+  // The list is hidden, so the error is shown here, and whoever has a token tries again.
+  if (!$("gate").hidden) $("hint").textContent = plain(`${error.message}. ${error.hint ?? ""}`);
+  return $("gate").hidden;
 }
 
 const parentPath = () => `api/v1/parents/${encodeURIComponent(at.parent)}`;
 
+/** Reads the open parent. A response that comes after that of a later request is dropped. */
 async function open() {
+  const turn = ++opened;
   $("one").hidden = !at.parent;
   document.body.classList.toggle("open", Boolean(at.parent));
   if (!at.parent) { below.seek(""); return draw(); }
   const [uid, as] = [at.parent, at.as];
-  const wanted = () => at.parent === uid && at.as === as;
+  const wanted = () => turn === opened;
   try {
     const found = await get(`${parentPath()}?policy=${encodeURIComponent(as)}`, wanted);
     if (!found) return;
@@ -93,7 +91,9 @@ async function open() {
     draw();
     look();
   } catch (error) {
-    if (wanted()) lost(error);
+    if (!wanted()) return;
+    lost(error);
+    if (error.status !== 404 && !error.shut) later(REOPEN + Math.random() * REOPEN_SPREAD);
   }
 }
 
@@ -142,10 +142,11 @@ async function look() {
 // —— rendering
 
 function draw() {
+  const { rows, numbers, next, partial, error } = parents;
   const shown = [...rows.values()].filter((row) => matches(row) && stands(row)).sort(order);
   list(shown, at.parent && one ? key(one) : "", (row) => address({ parent: row.uid, as: row.policy, object: "" }));
   const chosen = new Set(at.verdict.split(",").filter(Boolean));
-  counts(numbers, chosen, (verdict) => {
+  counts(numbers, partial, chosen, (verdict) => {
     if (!chosen.delete(verdict)) chosen.add(verdict);
     go({ verdict: VERDICTS.filter((v) => chosen.has(v)).join(",") });
   });
@@ -153,11 +154,13 @@ function draw() {
   const total = VERDICTS.reduce((sum, v) => sum + (numbers[v] ?? 0), 0);
   const unwell = total - (numbers.Ready ?? 0);
   document.title = unwell ? `${unwell} not ready · Rollcall` : "Rollcall";
+  doubt("list", parents.outdated);
   if (!$("gate").hidden) return;
+  if (error) return note(error.message);
+  if (partial) return note(PARTIAL);
   if (shown.length) return note("");
   const filtered = total || FILTERS.some((field) => at[field]);
-  note(filtered ? "No parent matches the filters." : "No policy has found a parent yet. A ReadinessPolicy selects a kind of parent; "
-    + "kubectl get readinesspolicies shows how many parents each one applies to.", true);
+  note(filtered ? "No parent matches the filters." : NOTHING, true);
 }
 
 function note(text, blank = false) {
@@ -194,43 +197,24 @@ function unfold() {
 
 // —— changes
 
-let recount = 0, reopen = 0;
+let reopen = 0;
 
 function hear(event) {
   if (event.name === "beat") return serverTime(Number(event.data));
-  if (event.name === "reload") { load(); later(); return; }
+  if (event.name === "reload") { parents.reload(); later(Math.random() * RELOAD_SPREAD); return; }
   if (event.name !== "changed") return;
-  const { now: then, changed, gone } = JSON.parse(event.data);
-  serverTime(then);
-  let unknown = false;
-  for (const row of gone) {
-    const held = rows.get(key(row));
-    if (held) { numbers[held.verdict] -= 1; rows.delete(key(row)); } else unknown = true;
-    if (row.uid === at.parent) later();
-  }
-  for (const row of changed) unknown = take(row) || unknown;
-  draw();
-  // Rows that are not loaded are counted by the server: request the counts again, but not at every change.
-  if (unknown) recount ||= setTimeout(() => { recount = 0; load(); }, 2000 + Math.random() * 3000);
+  const batch = JSON.parse(event.data);
+  serverTime(batch.now);
+  const touched = new Set([...batch.gone, ...batch.changed].map((row) => row.uid));
+  if (touched.has(at.parent) || one?.nodes.some((node) => touched.has(node.uid))) later();
+  parents.hear(batch);
 }
 
-/** Stores a changed row. Returns true if it is new. */
-function take(row) {
-  if (row.uid === at.parent || one?.nodes.some((node) => node.uid === row.uid)) later();
-  const held = rows.get(key(row));
-  if (!matches(row)) return false;
-  if (held) numbers[held.verdict] -= 1;
-  numbers[row.verdict] = (numbers[row.verdict] ?? 0) + 1;
-  // A row beyond the last loaded one comes with the next page.
-  if (held || !next || [...rows.values()].some((r) => order(row, r) < 0)) rows.set(key(row), row);
-  return !held;
-}
-
-/** Reloads the open parent, less often the larger it is. */
-function later() {
+/** Reloads the open parent, less often the larger it is, and not before `least`. */
+function later(least = 0) {
   const size = one?.nodes.length ?? 0;
   const wait = size > 10_000 ? 10_000 : size > 1_000 ? 3_000 : 150;
-  reopen ||= setTimeout(() => { reopen = 0; open(); }, wait);
+  reopen ||= setTimeout(() => { reopen = 0; open(); }, Math.max(wait, least));
 }
 
 // —— input
@@ -310,5 +294,5 @@ unfold();
 for (const id of ["q", "policy", "namespace"]) $(id).value = at[id];
 load().then(() => {
   if (at.parent && $("gate").hidden) open();
-  stay({ hear, again: async () => { await load(); await open(); }, shut: () => !$("gate").hidden });
+  stay({ hear, again: async () => { await parents.load(); await open(); }, shut: () => !$("gate").hidden });
 });

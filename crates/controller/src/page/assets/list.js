@@ -50,17 +50,19 @@ function fill(item, row) {
   );
 }
 
-/** Summary: the number of parents that are not ready, and the verdicts of all. */
-export function counts(numbers, chosen, choose) {
-  const text = JSON.stringify([numbers, [...chosen]]);
+/** Summary: the number of parents that are not ready, and the verdicts of all; of those that were checked, if not all were. */
+export function counts(numbers, partial, chosen, choose) {
+  const text = JSON.stringify([numbers, partial, [...chosen]]);
   if ($("verdicts").dataset.text === text) return;
   $("verdicts").dataset.text = text;
   const all = VERDICTS.reduce((sum, verdict) => sum + (numbers[verdict] ?? 0), 0);
   const unwell = all - (numbers.Ready ?? 0);
   $("sum").hidden = !all;
-  // Colored by the worst verdict.
-  $("sum").className = `sum ${VERDICTS.find((verdict) => numbers[verdict]) ?? ""}`;
-  $("sum").textContent = unwell ? `${unwell} of ${all} not ready` : all === 1 ? "The only parent is ready" : `All ${all} are ready`;
+  // Colored by the worst verdict. What was not checked may be worse than ready.
+  const worst = VERDICTS.find((verdict) => numbers[verdict]);
+  $("sum").className = `sum ${partial && !unwell ? "" : worst ?? ""}`;
+  $("sum").textContent = unwell ? `${unwell} of ${all} ${partial ? "checked are " : ""}not ready`
+    : partial ? `${all} checked and ready, others not checked` : all === 1 ? "The only parent is ready" : `All ${all} are ready`;
   const shown = VERDICTS.filter((verdict) => numbers[verdict]);
   $("share").replaceChildren(...shown.map((verdict) => share(verdict, numbers[verdict])));
   buttons(VERDICTS.filter((verdict) => numbers[verdict] || chosen.has(verdict)), numbers, chosen, choose);

@@ -48,7 +48,8 @@ async function call(path, options = {}) {
 
 /** A request whose response is dropped if a newer one was sent. */
 export async function get(path, wanted = () => true, signal) {
-  const body = await (await call(path, { signal })).json();
+  const late = (error) => { throw error.name === "TimeoutError" ? new Error("the server did not answer in time") : error; };
+  const body = await call(path, { signal }).then((response) => response.json()).catch(late);
   if (!wanted()) return null;
   if (body.now) serverTime(body.now);
   return body;

@@ -7,12 +7,19 @@ const SILENCE = 30_000;
 const LONGEST = 15_000;
 
 let lost = 0, waits = null;
+const doubts = new Set();
+
+/** Shows that the view may be outdated, or that this is no reason for it any more. */
+export function doubt(reason, is) {
+  if (is) doubts.add(reason);
+  else doubts.delete(reason);
+  document.body.classList.toggle("stale", doubts.size > 0);
+}
 
 export function link(state, text) {
   $("link").dataset.state = state;
   $("link").textContent = text;
-  // The view may be outdated.
-  document.body.classList.toggle("stale", state === "lost");
+  doubt("link", state === "lost");
 }
 
 /** Waits until the timeout or [`wake`]. */
@@ -22,7 +29,10 @@ export function wake() {
   waits?.();
 }
 
-/** Receives changes forever. `again` reloads everything after a gap; `shut` reports that a token is required. */
+/**
+ * Receives changes forever. `again` reloads everything: what changed before a stream was open is not on it. An attempt for
+ * which that fails has failed. `shut` reports that a token is required.
+ */
 export async function stay({ hear, again, shut }) {
   for (let failures = 0; ; failures++) {
     if (shut()) { await pause(3600_000); failures = 0; continue; }
@@ -32,7 +42,7 @@ export async function stay({ hear, again, shut }) {
     try {
       alive();
       const heard = await events(silence.signal);
-      if (lost || failures) await again();
+      await again();
       [lost, failures] = [0, 0];
       link("live", "live");
       for await (const event of heard) {

@@ -117,10 +117,7 @@ struct ParentSelection<'p> {
 impl<'p> ParentSelection<'p> {
     fn is_for(&self, object: &ParentObject) -> bool {
         let WireMeta { namespace, name, labels, .. } = &object.child.meta;
-        let is_meant = |only: &GroupName| {
-            only.name == *name && only.namespace.as_ref().is_none_or(|other| other == namespace)
-        };
-        self.only.is_none_or(is_meant)
+        self.only.is_none_or(|only| is_named(only, namespace, name))
             && self.policy.selector.matches(labels)
             && self.namespaces.as_ref().is_none_or(|chosen| chosen.contains(namespace))
     }
@@ -221,19 +218,24 @@ async fn send_patch(
     Ok(())
 }
 
-/// Deletes the ReadinessRecords in that namespace, either all or only those of these policies' parents. Returns the
-/// numbers deleted and failed.
+fn is_named(group: &GroupName, namespace: &str, name: &str) -> bool {
+    *group.name == *name && group.namespace.as_deref().is_none_or(|own| own == namespace)
+}
+
+/// Deletes the ReadinessRecords in that namespace: all of them, or only those of these policies' parents, and of parents in
+/// these namespaces and cluster-scoped ones. Returns the numbers deleted and failed.
 pub async fn delete_records(
     client: &kube::Client,
     namespace: &str,
     of: Option<&[WrittenPolicy]>,
+    parent_namespaces: &[String],
 ) -> anyhow::Result<(usize, usize)> {
     let Some(api) = resolve_kind(client, "rollcall.dev", None, "ReadinessRecord").await? else {
         return Ok((0, 0));
     };
     let (mut deleted, mut failed) = (0, 0);
     for record in list_live::<ParentObject>(client, &api, Some(namespace), None).await? {
-        if !of.is_none_or(|policies| is_record_of(&record, policies)) {
+        if !is_record_of(&record, of, parent_namespaces) {
             continue;
         }
         match delete_record(client, &api, &record).await {
@@ -247,13 +249,25 @@ pub async fn delete_records(
     Ok((deleted, failed))
 }
 
-/// True if the record describes a parent of one of these policies.
-fn is_record_of(record: &ParentObject, policies: &[WrittenPolicy]) -> bool {
+/// True if the record describes a parent of one of these policies, if they are given, in one of these namespaces, if any are. What
+/// labels a parent had that is gone, nobody knows.
+fn is_record_of(record: &ParentObject, of: Option<&[WrittenPolicy]>, namespaces: &[String]) -> bool {
+    if of.is_none() && namespaces.is_empty() {
+        return true;
+    }
     let Ok(record) = serde_json::from_str::<Value>(record.text.get()) else { return false };
-    let parent = &record["spec"]["parent"];
-    let group = parent["group"].as_str().unwrap_or_default();
-    let mut written = policies.iter().flat_map(|policy| &policy.compiled);
-    written.any(|policy| policy.parent.group == group && parent["kind"] == *policy.parent.kind)
+    let text = |field: &str| record["spec"]["parent"][field].as_str().unwrap_or_default();
+    let (namespace, name) = (text("namespace"), text("name"));
+    let is_there =
+        namespaces.is_empty() || namespace.is_empty() || namespaces.iter().any(|other| other == namespace);
+    let is_parent = |written: &WrittenPolicy| {
+        let is_kind = |policy: &CompiledPolicy| {
+            policy.parent.group == text("group") && policy.parent.kind == text("kind")
+        };
+        written.compiled.iter().any(is_kind)
+            && written.only.as_ref().is_none_or(|only| is_named(only, namespace, name))
+    };
+    is_there && of.is_none_or(|policies| policies.iter().any(is_parent))
 }
 
 /// Deletes this record by its uid: one created again in the meantime is left alone.

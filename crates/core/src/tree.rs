@@ -121,8 +121,10 @@ impl<'a> TreeBuilder<'a> {
         depth: usize,
     ) -> Option<TreeNode> {
         let CauseFinder { engine, policies, .. } = self.renderer.causes;
-        let policy = policy.or_else(|| engine.policies_of(id).next());
-        let answer = policy.and_then(|policy| Some((policy, engine.answer_of(id, policy)?)));
+        // Below another parent the worst of its answers counts, as in what that parent is told.
+        let asked = policy.map_or_else(|| engine.policies_of(id).collect(), |policy| vec![policy]);
+        let answers = asked.into_iter().filter_map(|policy| Some((policy, engine.answer_of(id, policy)?)));
+        let answer = answers.min_by_key(|(policy, answer)| (answer.counted_reason().child_level(), *policy));
         let (mut node, mut level) = self.object_node(id)?;
         node.role = role;
         if let Some((policy, answer)) = answer {

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use aggregator::{Acceptance, PolicyId};
 use api::ReadinessPolicySpec;
 use api::policy::AcceptedPolicy;
-use watcher::plan::{LabelMatcher, ShapeMatcher};
 
 use super::compile::CompiledPolicy;
 use super::found_policy::{FoundPolicy, RefusedPolicy};
 use super::groups::CompiledGroup;
 use super::library_rules::{LibraryRules, LibraryState};
-use super::plan::{IdRegistry, KindKey, PolicyInUse};
+use super::plan::{IdRegistry, PolicyInUse};
+use super::policy_claim::PolicyClaim;
 use super::policy_reason::PolicyReason;
 use super::protected_kinds::PolicySettings;
 use super::ready_rule::GroupRule;
@@ -55,7 +55,7 @@ pub struct PolicyBook {
 struct PolicyIdentity {
     uid: String,
     spec: Option<ReadinessPolicySpec>,
-    claim: Claim,
+    claim: PolicyClaim,
 }
 
 /// What may be in force of one policy.
@@ -78,23 +78,6 @@ enum Choice {
     Wish,
     Last,
     None,
-}
-
-/// The parents that a policy chooses, and the condition that it writes on them. Two that choose differently may choose some
-/// parents both: those are left to the older one, parent by parent.
-#[derive(Clone, Debug, PartialEq)]
-struct Claim {
-    /// Parent kind and condition type.
-    of: (KindKey, String),
-    selectors: (LabelMatcher, Option<LabelMatcher>, Option<ShapeMatcher>),
-}
-
-fn claim_of(compiled: &CompiledPolicy) -> Claim {
-    let kind = (compiled.parent.group.clone(), compiled.parent.kind.clone());
-    Claim {
-        of: (kind, compiled.condition.clone()),
-        selectors: (compiled.selector.clone(), compiled.namespace_selector.clone(), compiled.shape.clone()),
-    }
 }
 
 impl AcceptedSpec {
@@ -221,8 +204,8 @@ impl<'f> Candidate<'f> {
     }
 
     /// By what was last accepted, the claim is its own already.
-    fn holds(&self, claim: &Claim) -> bool {
-        self.last.as_ref().is_some_and(|(_, compiled)| claim_of(compiled) == *claim)
+    fn holds(&self, claim: &PolicyClaim) -> bool {
+        self.last.as_ref().is_some_and(|(_, compiled)| PolicyClaim::new(compiled) == *claim)
     }
 
     /// Refuses what is chosen, for what was accepted before that.
@@ -251,10 +234,10 @@ impl<'f> Candidate<'f> {
 
 /// Where two policies claim the same condition on the same parents, the one that gives way, and to whom: not the one that
 /// was accepted with it, else the one that was created later.
-fn find_conflict(candidates: &[Candidate<'_>]) -> Option<(usize, usize, Claim)> {
+fn find_conflict(candidates: &[Candidate<'_>]) -> Option<(usize, usize, PolicyClaim)> {
     let mut taken: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for (at, candidate) in candidates.iter().enumerate() {
-        let Some(claim) = candidate.chosen().map(claim_of) else { continue };
+        let Some(claim) = candidate.chosen().map(PolicyClaim::new) else { continue };
         let of_kind = taken.entry(claim.of.clone()).or_default();
         let same = of_kind.iter().find(|(_, selectors)| *selectors == claim.selectors);
         let Some(before) = same.map(|(before, _)| *before) else {
@@ -298,7 +281,9 @@ impl PolicyBook {
             .into_iter()
             .map(|f| Candidate::of(f, self.accepted.get(&f.name), settings, libraries, registry))
             .collect();
-        while let Some((loser, winner, Claim { of: (parent, condition), .. })) = find_conflict(&candidates) {
+        while let Some((loser, winner, PolicyClaim { of: (parent, condition), .. })) =
+            find_conflict(&candidates)
+        {
             let other = &candidates[winner].found.name;
             let why = format!(
                 "spec.condition.type: policy {other} writes {condition} on {} already; choose other parents by \
@@ -345,7 +330,8 @@ impl PolicyBook {
 
     fn put_in_use(&mut self, candidates: &[Candidate<'_>], registry: &mut IdRegistry) {
         let mut before = std::mem::take(&mut self.ids);
-        let mut claimed: Vec<Claim> = candidates.iter().filter_map(|c| c.chosen().map(claim_of)).collect();
+        let mut claimed: Vec<PolicyClaim> =
+            candidates.iter().filter_map(|c| c.chosen().map(PolicyClaim::new)).collect();
         self.in_use.clear();
         for candidate in candidates {
             let spec = match candidate.choice {
@@ -356,17 +342,17 @@ impl PolicyBook {
             let chosen = candidate.chosen().cloned().map(|compiled| (compiled, Acceptance::Accepted));
             // What stands for one that was never accepted, as far as it says what that is.
             let refused = || {
-                let stub =
-                    stub::compile(candidate.found).filter(|stub| !claimed.contains(&claim_of(stub)))?;
+                let stub = stub::compile(candidate.found)
+                    .filter(|stub| !claimed.contains(&PolicyClaim::new(stub)))?;
                 registry.enroll(&stub).ok()?;
-                claimed.push(claim_of(&stub));
+                claimed.push(PolicyClaim::new(&stub));
                 Some((stub, Acceptance::Refused))
             };
             let Some((compiled, acceptance)) = chosen.or_else(refused) else { continue };
             let now = PolicyIdentity {
                 uid: candidate.found.uid.clone(),
                 spec: spec.cloned(),
-                claim: claim_of(&compiled),
+                claim: PolicyClaim::new(&compiled),
             };
             let known = before.remove(&candidate.found.name).filter(|(_, before)| before.is_same(&now));
             let id = known.map_or_else(|| registry.new_policy_id(), |(id, _)| id);

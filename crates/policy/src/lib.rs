@@ -16,6 +16,7 @@ mod library_rules;
 pub mod offline;
 mod plan;
 mod policy_checker;
+mod policy_claim;
 mod policy_file;
 mod policy_reason;
 mod problem;
@@ -38,6 +39,7 @@ pub use groups::{CompiledGroup, GroupCount};
 pub use inventory::{ConditionInventory, PresentPolicy};
 pub use library_rules::{LibraryRules, LibraryState, UnreadLibraries, compile_library_rule};
 pub use plan::{IdRegistry, KindKey, KindPlan, PolicyInUse, RECORD_KIND, Released, WatchPlan, build_plan};
+pub use policy_claim::PolicyClaim;
 pub use policy_file::{
     NOT_AN_OBJECT_NAME, PolicyManifest, document_objects, is_object_name, parse_manifests, read_manifests,
     read_policies as read_file,

@@ -29,17 +29,7 @@ pub fn roll_up(
     hidden: &BTreeSet<(String, String)>,
     now: Time,
 ) -> Vec<TreeNode> {
-    roll_up_since(policies, objects, hidden, (Time(i64::MIN), now))
-}
-
-/// The same, if objects have been as they are since then, and no longer: what `settle` and `hold` ask for begins then.
-pub fn roll_up_since(
-    policies: &[(String, CompiledPolicy)],
-    objects: &[&ParentObject],
-    hidden: &BTreeSet<(String, String)>,
-    (since, now): (Time, Time),
-) -> Vec<TreeNode> {
-    let mut world = OfflineRollup::since(policies, since, now);
+    let mut world = OfflineRollup::new(policies, now);
     for object in objects.iter().filter(|object| &*object.child.meta.kind == "Namespace") {
         world.add_namespace(object);
     }
@@ -56,6 +46,10 @@ pub struct OfflineAnswer {
     pub policy: String,
     /// The parent.
     pub parent: ObjectRef,
+    /// Type of the condition that is written; `None` if another client has it and the policy has no fallback.
+    pub condition: Option<String>,
+    /// The client that has the policy's condition, if another has it.
+    pub owner: Option<String>,
     /// Reason, which implies the status.
     pub reason: ParentReason,
     /// Message.
@@ -71,6 +65,9 @@ pub struct OfflineRollup {
     core: Core,
     plan: WatchPlan,
     intake: OfflineIntake,
+    registry: IdRegistry,
+    /// Stand for what policies ask for and nobody can see.
+    unseen: Vec<KindId>,
     start: Time,
     now: Time,
 }
@@ -78,11 +75,6 @@ pub struct OfflineRollup {
 impl OfflineRollup {
     /// Creates an empty state.
     pub fn new(policies: &[(String, CompiledPolicy)], now: Time) -> OfflineRollup {
-        OfflineRollup::since(policies, Time(i64::MIN), now)
-    }
-
-    /// Creates an empty state whose objects have been as they are since then, and no longer.
-    fn since(policies: &[(String, CompiledPolicy)], since: Time, now: Time) -> OfflineRollup {
         let mut registry = IdRegistry::default();
         let in_use = policies
             .iter()
@@ -93,20 +85,12 @@ impl OfflineRollup {
                 acceptance: Acceptance::Accepted,
             })
             .collect();
-        OfflineRollup::begin(in_use, registry, &UnreadLibraries, (since, now))
+        OfflineRollup::of_policies_in_use(in_use, registry, &UnreadLibraries, (Time(i64::MIN), now))
     }
 
-    /// Creates an empty state for policies of which it was decided what of them is in force.
+    /// Creates an empty state for policies of which it was decided what of them is in force, whose objects have been as they are
+    /// since then, and no longer.
     pub fn of_policies_in_use(
-        in_use: Vec<PolicyInUse>,
-        registry: IdRegistry,
-        libraries: &dyn LibraryRules,
-        now: Time,
-    ) -> OfflineRollup {
-        OfflineRollup::begin(in_use, registry, libraries, (Time(i64::MIN), now))
-    }
-
-    fn begin(
         mut in_use: Vec<PolicyInUse>,
         mut registry: IdRegistry,
         libraries: &dyn LibraryRules,
@@ -121,7 +105,24 @@ impl OfflineRollup {
         let start = Time(now.0 - i64::try_from(rest.as_millis()).unwrap_or(0)).max(since.min(now));
         let mut core = Core::new(Arc::new(Reflector::new(|| ())), Duration::ZERO, Duration::ZERO, Seed(0));
         let intake = OfflineIntake::begin_lists(&mut core, &plan, start);
-        OfflineRollup { core, plan, intake, start, now }
+        OfflineRollup { core, plan, intake, registry, unseen: Vec::new(), start, now }
+    }
+
+    /// The policies of this name ask for something that cannot be seen, in these words: their parents are at most Unknown. To be
+    /// called before the input ends.
+    pub fn hide_policy(&mut self, name: &str, what: &str) {
+        let Some(kind) = self.registry.kind("", what) else { return };
+        self.core.set_kind_name(kind, what, "");
+        self.unseen.push(kind);
+        for (id, (policy, words)) in
+            self.plan.policies.iter_mut().filter(|(_, (_, words))| words.name == name)
+        {
+            // A refused one says nothing by itself.
+            policy.acceptance = Acceptance::Accepted;
+            policy.kinds.push(kind);
+            words.kinds.push(kind);
+            self.core.set_policy(self.start, *id, Some((policy.clone(), words.clone())));
+        }
     }
 
     /// Adds a Namespace, whose labels may select objects: to be called before those are added.
@@ -153,7 +154,10 @@ impl OfflineRollup {
         self.run_to_rest(hidden);
         let answer = |state: EvaluationState<'_>| {
             let detail = self.core.parent_detail(state.parent, state.policy, self.now);
+            let (condition, owner) = self.target_of(&state)?;
             Some(OfflineAnswer {
+                condition,
+                owner,
                 policy: self.plan.policies.get(&state.policy)?.1.name.clone(),
                 parent: self.core.parent_ref(state.parent)?.0,
                 reason: state.answer.reason,
@@ -163,9 +167,21 @@ impl OfflineRollup {
         self.core.engine.evaluation_states().filter_map(answer).collect()
     }
 
+    /// The condition that an answer is written to, and who has the policy's own.
+    fn target_of(&self, state: &EvaluationState<'_>) -> Option<(Option<String>, Option<String>)> {
+        self.core.reflector.read_row(state.parent, |row| {
+            let targets = &row.parent.as_ref()?.targets;
+            let target = targets.iter().find(|target| target.policy == state.policy)?;
+            Some((target.condition.as_ref().map(ToString::to_string), target.owner().map(str::to_owned)))
+        })?
+    }
+
     fn run_to_rest(&mut self, hidden: &BTreeSet<(String, String)>) {
         self.intake.finish_lists(&mut self.core, &self.plan, self.start);
         for (id, _) in self.plan.kinds.iter().filter(|(_, kind)| hidden.contains(&kind.key)) {
+            self.core.engine.set_kind_state(self.start, *id, KindState::Forbidden);
+        }
+        for id in &self.unseen {
             self.core.engine.set_kind_state(self.start, *id, KindState::Forbidden);
         }
         let mut at = self.start;
@@ -264,130 +280,4 @@ fn is_of_kind(object: &ParentObject, (group, kind): &(String, String)) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::compile::compile;
-    use serde_json::{Value, json};
-
-    const NOW: Time = Time(1_800_000_000_000);
-
-    fn object(kind: &str, api_version: &str, name: &str, owner: Option<&str>) -> ParentObject {
-        let owners = owner.map(|owner| {
-            json!([{ "apiVersion": "example.com/v1", "kind": "Database", "name": owner, "uid": owner }])
-        });
-        let ready = json!([{ "type": "Ready", "status": "True" }]);
-        let value: Value = json!({ "apiVersion": api_version, "kind": kind,
-            "metadata": { "name": name, "namespace": "shop", "uid": name, "generation": 1,
-                "creationTimestamp": "2026-01-01T00:00:00Z", "ownerReferences": owners },
-            "status": { "observedGeneration": 1, "phase": "Running", "conditions": ready } });
-        serde_json::from_str(&value.to_string()).unwrap()
-    }
-
-    fn children(told: impl Fn(&mut OfflineRollup)) -> Vec<String> {
-        let spec = json!({ "parent": { "group": "example.com", "kind": "Database" }, "children": [{ "kind": { "kind": "Pod" } }] });
-        let policy = compile(&serde_json::from_value(spec).unwrap(), Duration::from_mins(10)).unwrap();
-        let mut world = OfflineRollup::new(&[("p".to_owned(), policy)], NOW);
-        told(&mut world);
-        let trees = world.into_trees(&BTreeSet::new());
-        assert_eq!(trees.len(), 1);
-        trees[0].children.iter().map(|child| child.name.clone()).collect()
-    }
-
-    /// What is said of a parent in the namespace `shop`, or in none, below which a rule reads an object of `vault`.
-    fn said(of: Option<&str>, find: &Value, spec: &Value) -> (String, usize) {
-        let policy = json!({
-            "parent": { "group": "example.com", "kind": "Database" },
-            "children": [{
-                "kind": { "kind": "ConfigMap" }, "find": find,
-                "ready": { "lua": "return { status = 'Degraded', message = obj.data.text }" },
-            }],
-        });
-        let policy = compile(&serde_json::from_value(policy).unwrap(), Duration::from_mins(10)).unwrap();
-        let parent = json!({ "apiVersion": "example.com/v1", "kind": "Database", "spec": spec,
-            "metadata": { "name": "db", "namespace": of, "uid": "db", "generation": 1 } });
-        let child = json!({ "apiVersion": "v1", "kind": "ConfigMap", "data": { "text": "of the vault" },
-            "metadata": { "name": "it", "namespace": "vault", "uid": "it", "labels": { "app": "web" },
-                "ownerReferences": [{ "apiVersion": "example.com/v1", "kind": "Database", "name": "db", "uid": "db" }] } });
-        let objects = [&parent, &child].map(|object| serde_json::from_str(&object.to_string()).unwrap());
-        let trees = roll_up(&[("p".to_owned(), policy)], &objects.each_ref(), &BTreeSet::new(), NOW);
-        (trees[0].detail.clone(), trees[0].children.len())
-    }
-
-    #[test]
-    fn the_words_of_a_rule_stay_in_their_namespace_unless_the_policy_names_it() {
-        let (by_label, spec) = (
-            json!({ "app": "web" }),
-            json!({ "ns": "vault", "refs": [{ "name": "it", "namespace": "vault" }] }),
-        );
-        let chosen = |allowed: &[&str]| json!({ "labels": by_label, "namespaces": ["{parent.spec.ns}"], "allowedNamespaces": allowed });
-        let refs = |allowed: &[&str]| json!({ "refs": "spec.refs[*]", "allowedNamespaces": allowed });
-        for (of, find, is_named) in [
-            (Some("shop"), json!({}), false),
-            (Some("shop"), json!({ "labels": by_label }), false),
-            (Some("shop"), chosen(&["other"]), false),
-            (Some("shop"), chosen(&["va*"]), true),
-            (Some("shop"), json!({ "labels": by_label, "namespaces": ["vault"] }), true),
-            (Some("shop"), refs(&["vault"]), false),
-            (None, json!({}), false),
-            (None, json!({ "labels": by_label }), false),
-            (None, refs(&["other"]), false),
-            (None, refs(&["vault"]), true),
-            (None, json!({ "allowedNamespaces": ["other"] }), false),
-            (None, json!({ "allowedNamespaces": ["vault"] }), true),
-        ] {
-            let (detail, children) = said(of, &find, &spec);
-            assert_eq!(detail.contains("of the vault"), is_named, "{of:?} {find}: {detail}");
-            assert_eq!(children > 0, is_named, "{of:?} {find}: {detail}");
-        }
-    }
-
-    #[test]
-    fn each_policy_tells_of_a_child_in_the_words_of_its_own_rule() {
-        let says = |script: &str| {
-            let spec = json!({
-                "parent": { "group": "example.com", "kind": "Database" }, "settle": "0s",
-                "children": [{ "kind": { "kind": "ConfigMap" }, "ready": { "lua": script } }],
-            });
-            compile(&serde_json::from_value(spec).unwrap(), Duration::from_mins(10)).unwrap()
-        };
-        let told =
-            |status: &str, word: &str| says(&format!("return {{ status = '{status}', message = '{word}' }}"));
-        let words = [("Progressing", "still copying"), ("Healthy", "copied"), ("Degraded", "copy failed")];
-        let mut policies: Vec<_> =
-            words.iter().map(|(status, word)| ((*word).to_owned(), told(status, word))).collect();
-        let objects =
-            [object("Database", "example.com/v1", "db", None), object("ConfigMap", "v1", "copy", Some("db"))];
-        for _ in 0..policies.len() {
-            policies.rotate_left(1);
-            for tree in roll_up(&policies, &objects.each_ref(), &BTreeSet::new(), NOW) {
-                let own = tree.policy.as_str();
-                for (_, word) in words.iter().filter(|(status, _)| *status != "Healthy") {
-                    assert_eq!(tree.detail.contains(word), own == *word, "{own}: {}", tree.detail);
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn objects_come_in_any_order_and_a_list_that_is_told_anew_counts_alone() {
-        let (db, web) = (object("Database", "example.com/v1", "db", None), |n: u8| {
-            object("Pod", "v1", &format!("web-{n}"), Some("db"))
-        });
-        let pods = (String::new(), "Pod".to_owned());
-        let mixed = children(|world| {
-            for object in [&web(1), &db, &web(0)] {
-                world.add_object(object);
-            }
-        });
-        assert_eq!(mixed, ["web-0", "web-1"]);
-        let anew = children(|world| {
-            for object in [&db, &web(0), &web(1)] {
-                world.add_object(object);
-            }
-            world.restart_kind(&pods);
-            world.add_object(&web(1));
-            world.add_object(&web(2));
-        });
-        assert_eq!(anew, ["web-1", "web-2"]);
-    }
-}
+mod tests;

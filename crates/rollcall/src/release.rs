@@ -24,7 +24,8 @@ use crate::text::print_error_line;
                   not be read."
 )]
 pub(crate) struct ReleaseArgs {
-    /// Release the parents of the policies in these files. Default: every policy in the cluster.
+    /// Release the parents of the policies in these files, and the ReadinessGroups in them: one that names no namespace is that of
+    /// the kubeconfig's namespace, or those of `--namespaces`. Default: every policy in the cluster.
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Only the policies with these names.
@@ -39,8 +40,8 @@ pub(crate) struct ReleaseArgs {
     /// Take this Lease from the running service first and hold it for five minutes, so that nothing is written again.
     #[arg(long, value_name = "NAMESPACE/NAME")]
     pub(crate) lease: Option<String>,
-    /// Also delete the ReadinessRecords in this namespace: the outcomes of deleted Jobs are then lost. With a selection
-    /// of policies, only the records of their parent kinds.
+    /// Also delete the ReadinessRecords in this namespace: the outcomes of deleted Jobs are then lost. With a selection of policies or
+    /// namespaces, only the records of their parents, whatever labels these have.
     #[arg(long, value_name = "NAMESPACE")]
     pub(crate) records: Option<String>,
 }
@@ -49,9 +50,13 @@ pub(crate) async fn release_conditions(
     cluster: &ClusterArgs,
     args: &ReleaseArgs,
 ) -> anyhow::Result<ExitCode> {
-    let (client, _) = connect_cluster(cluster).await?;
+    let (client, namespace) = connect_cluster(cluster).await?;
     telemetry::start_logging("info", None)?;
-    let chosen = choose_policies(&client, args).await?;
+    let mut chosen = choose_policies(&client, args).await?;
+    if args.namespaces.is_empty() {
+        let groups = chosen.iter_mut().filter_map(|(_, written)| written.only.as_mut());
+        groups.for_each(|group| _ = group.namespace.get_or_insert_with(|| namespace.as_str().into()));
+    }
     let unknown: Vec<_> =
         chosen.iter().filter_map(|(name, written)| Some((name, written.unknown.as_ref()?))).collect();
     for (name, why) in &unknown {
@@ -72,7 +77,8 @@ pub(crate) async fn release_conditions(
     let mut failed = released.failed + unknown.len();
     let mut said = format!("released {} parents, {} failed\n", released.released, released.failed);
     if let Some(namespace) = &args.records {
-        let (deleted, kept) = controller::release::delete_records(&client, namespace, of).await?;
+        let (deleted, kept) =
+            controller::release::delete_records(&client, namespace, of, &args.namespaces).await?;
         _ = writeln!(said, "deleted {deleted} records, {kept} failed");
         failed += kept;
     }

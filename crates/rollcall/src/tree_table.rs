@@ -1,7 +1,5 @@
 //! Trees of objects on a terminal or in a file: owners and children, verdicts, ages and reasons.
 
-use std::process::ExitCode;
-
 use rollcall_core::TreeNode;
 
 use crate::eval::{OutputFormat, object_title};
@@ -26,12 +24,12 @@ pub(crate) fn print_trees(
     trees: &[TreeNode],
     output: OutputFormat,
     ages: AgeLookup<'_>,
-) -> anyhow::Result<ExitCode> {
+) -> anyhow::Result<u8> {
     write_stdout(&render_trees(trees, output, ages)?)?;
     if trees.is_empty() {
         print_error_line("no object is a parent under these policies");
     }
-    Ok(ExitCode::from(exit_code(trees)))
+    Ok(exit_code(trees))
 }
 
 /// Renders the trees in this format, as wide as the terminal.

@@ -183,3 +183,20 @@ fn what_would_steer_a_terminal_is_printed_as_text() {
     assert_eq!(code, 1, "{said}");
     assert!(!said.contains(|letter: char| letter.is_control() && letter != '\n'), "{said:?}");
 }
+
+#[test]
+fn two_policies_for_other_parents_of_a_kind_are_no_rivals_as_in_the_service() {
+    let of = |name: &str, tier: &str| {
+        policy(name, "  children:\n    - kind: { kind: Pod }\n").replace(
+            "kind: Database }",
+            &format!("kind: Database, selector: {{ matchLabels: {{ tier: {tier} }} }} }}"),
+        )
+    };
+    let (code, said) = check(&(of("gold", "gold") + &of("silver", "silver")), &[]);
+    assert_eq!(code, 0, "{said}");
+    let (code, said) = check(&(of("gold", "gold") + &of("silver", "silver") + &of("rival", "gold")), &[]);
+    assert_eq!(code, 1, "{said}");
+    let errors: Vec<&str> = said.lines().filter(|line| line.contains(": error: ")).collect();
+    assert_eq!(errors.len(), 1, "{said}");
+    assert!(errors[0].contains("error: rival: spec.condition.type: policy gold"), "{said}");
+}

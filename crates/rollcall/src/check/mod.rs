@@ -11,7 +11,9 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use policy::rbac::{CrdNames, RbacRule, policy_rights};
-use policy::{CompiledPolicy, PolicyProblem, ProtectedKind, document_objects, is_status_owned_by_others};
+use policy::{
+    CompiledPolicy, PolicyClaim, PolicyProblem, ProtectedKind, document_objects, is_status_owned_by_others,
+};
 use rollcall_yaml::{DocumentPositions, DuplicateKey, SourcePosition, YamlReadError};
 use serde::Serialize;
 use serde_json::Value;
@@ -204,18 +206,16 @@ fn yaml_finding(file: &str, error: &YamlReadError) -> CheckFinding {
     CheckFinding::new(file, place, CheckSeverity::Error, "", "", &error.what)
 }
 
-/// Returns a finding for every pair of policies that would write the same condition: in a cluster the later one is
-/// refused.
+/// Returns a finding for every policy that would write the same condition on the same parents as one before it: in a cluster
+/// the later one is refused.
 fn rival_findings(valid: &[ValidPolicy]) -> Vec<CheckFinding> {
-    let key = |v: &ValidPolicy| {
-        (v.compiled.parent.group.clone(), v.compiled.parent.kind.clone(), v.compiled.condition.clone())
-    };
+    let claims: Vec<_> = valid.iter().map(|policy| PolicyClaim::new(&policy.compiled)).collect();
     let mut found = Vec::new();
     for (at, policy) in valid.iter().enumerate() {
         // Groups that are judged by one policy are parents each.
-        let is_rival = |first: &&ValidPolicy| first.compiled.shape.is_none() && key(first) == key(policy);
-        if let Some(first) = valid[..at].iter().find(is_rival) {
-            let what = format!("policy {} has the same parent and the same condition", first.name);
+        let is_rival = |first: &usize| policy.compiled.shape.is_none() && claims[*first] == claims[at];
+        if let Some(first) = (0..at).find(is_rival) {
+            let what = format!("policy {} has the same parents and the same condition", valid[first].name);
             let (file, name) = (&policy.file, &policy.name);
             found.push(CheckFinding::new(
                 file,

@@ -159,8 +159,8 @@ pub(crate) fn run_eval(cluster: &ClusterArgs, args: &EvalArgs) -> anyhow::Result
         let trees = world.roll_up(&policies, session.judge.now);
         let code = tree_table::print_trees(&trees, args.output, &|_| None)?;
         // An unreadable object might have been the child of a parent.
-        let unread = session.tally.unevaluated > 0 && code == ExitCode::SUCCESS;
-        return Ok(if unread { ExitCode::from(2) } else { code });
+        let unread = session.tally.unevaluated > 0 && code == 0;
+        return Ok(ExitCode::from(if unread { 2 } else { code }));
     }
     if matches!(session.tally, EvalTally { ready: 0, not_ready: 0, unevaluated: 0 }) {
         print_error_line("found no object to evaluate");

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::StreamExt;
-use futures::stream::{BoxStream, SelectAll};
+use futures::stream::{AbortHandle, BoxStream, SelectAll, abortable};
 use tokio::time::{Instant, timeout, timeout_at};
 use watcher::wire::ChildObject;
 use watcher::{
     ApiFailureCause, ApiKind, FollowEvent, FollowFailure, FollowOptions, ParentObject, Seed, follow,
 };
 
-use super::policy_cluster::{KindToRead, PolicyCluster};
+use super::kinds_to_read::KindToRead;
+use super::policy_cluster::PolicyCluster;
 
 /// Quiet period that coalesces changes.
 const COALESCE_QUIET_PERIOD: Duration = Duration::from_millis(150);
@@ -23,15 +24,24 @@ const REEVALUATION_INTERVAL: Duration = Duration::from_secs(5);
 /// Outages up to this long are not reported: connections break and are reopened.
 const OUTAGE_GRACE_PERIOD: Duration = Duration::from_secs(3);
 
+/// Interval at which kinds are looked for that the cluster did not serve.
+const DISCOVERY_INTERVAL: Duration = Duration::from_secs(5);
+
 /// Follows all kinds of a cluster's policies.
 pub(super) struct ClusterFollower {
     events: SelectAll<BoxStream<'static, (usize, FollowEvent<ParentObject>)>>,
-    kinds: Vec<FollowedObjects>,
+    /// By the number of their stream.
+    kinds: BTreeMap<usize, FollowedObjects>,
+    /// Number of the next stream.
+    next_stream: usize,
+    next_discovery: Instant,
 }
 
 /// The objects of one kind, by UID.
 struct FollowedObjects {
-    api: ApiKind,
+    place: KindToRead,
+    /// Ends the stream.
+    stream: AbortHandle,
     objects: BTreeMap<Box<str>, ParentObject>,
     /// A relist in progress.
     pending_list: Option<BTreeMap<Box<str>, ParentObject>>,
@@ -43,39 +53,81 @@ struct FollowedObjects {
 
 impl ClusterFollower {
     pub(super) async fn new(cluster: &mut PolicyCluster) -> ClusterFollower {
-        // Several processes may run side by side; the seed keeps their retries from synchronising.
-        let seed = Seed(u64::from(std::process::id()));
-        let (mut events, mut kinds) = (SelectAll::new(), Vec::new());
-        for (at, KindToRead { api, namespace, whole }) in
-            cluster.kinds_to_read().await.into_iter().enumerate()
-        {
-            let options = FollowOptions::new(seed);
-            let (client, namespace) = (&cluster.client, namespace.as_deref());
-            events.push(if whole {
-                follow::<ParentObject>(client, &api, namespace, options).map(move |event| (at, event)).boxed()
-            } else {
-                follow::<ChildObject>(client, &api, namespace, options)
-                    .map(move |event| (at, without_text(event)))
-                    .boxed()
-            });
-            kinds.push(FollowedObjects {
-                api,
-                objects: BTreeMap::new(),
-                pending_list: None,
-                listed: false,
-                trouble: None,
-            });
+        let mut follower = ClusterFollower {
+            events: SelectAll::new(),
+            kinds: BTreeMap::new(),
+            next_stream: 0,
+            next_discovery: Instant::now() + DISCOVERY_INTERVAL,
+        };
+        for place in cluster.kinds_to_read().await {
+            follower.follow_place(&cluster.client, place);
         }
-        ClusterFollower { events, kinds }
+        follower
+    }
+
+    fn follow_place(&mut self, client: &kube::Client, place: KindToRead) {
+        let at = self.next_stream;
+        self.next_stream += 1;
+        // Several processes may run side by side; the seed keeps their retries from synchronising.
+        let options = FollowOptions::new(Seed(u64::from(std::process::id())));
+        let (api, namespace) = (&place.api, place.namespace.as_deref());
+        let events = if place.whole {
+            follow::<ParentObject>(client, api, namespace, options).boxed()
+        } else {
+            follow::<ChildObject>(client, api, namespace, options).map(without_text).boxed()
+        };
+        let (events, stream) = abortable(events.map(move |event| (at, event)));
+        self.events.push(events.boxed());
+        let followed = FollowedObjects {
+            place,
+            stream,
+            objects: BTreeMap::new(),
+            pending_list: None,
+            listed: false,
+            trouble: None,
+        };
+        self.kinds.insert(at, followed);
+    }
+
+    /// Follows the kind at another place than before.
+    fn follow_elsewhere(&mut self, client: &kube::Client, place: KindToRead) {
+        let is_same = |api: &ApiKind| (&api.group, &api.kind) == (&place.api.group, &place.api.kind);
+        self.kinds.retain(|_, followed| {
+            let stays = !is_same(&followed.place.api);
+            if !stays {
+                followed.stream.abort();
+            }
+            stays
+        });
+        self.follow_place(client, place);
+    }
+
+    /// Looks for the kinds that the cluster did not serve, if it is time to. What is found may be above others, which are read
+    /// elsewhere then.
+    async fn look_for_kinds(&mut self, cluster: &mut PolicyCluster) {
+        if Instant::now() < self.next_discovery || !cluster.lacks_kinds() {
+            return;
+        }
+        let places = cluster.kinds_to_read().await;
+        self.next_discovery = Instant::now() + DISCOVERY_INTERVAL;
+        for place in places {
+            let is_followed = |followed: &FollowedObjects| {
+                followed.place.api == place.api && followed.place.namespace == place.namespace
+            };
+            if !self.kinds.values().any(is_followed) {
+                self.follow_elsewhere(&cluster.client, place);
+            }
+        }
     }
 
     /// Waits until every kind was listed once and something changed, or until the re-evaluation interval has passed. Returns
     /// true if something changed.
     pub(super) async fn wait_for_change(&mut self, cluster: &mut PolicyCluster) -> bool {
+        self.look_for_kinds(cluster).await;
         let tick = Instant::now() + REEVALUATION_INTERVAL;
         let mut moved = false;
         loop {
-            let through = self.kinds.iter().all(|kind| kind.listed);
+            let through = self.kinds.values().all(|kind| kind.listed);
             if moved && through {
                 break;
             }
@@ -102,12 +154,12 @@ impl ClusterFollower {
 
     /// Returns all known objects.
     pub(super) fn known_objects(&self) -> Vec<&ParentObject> {
-        self.kinds.iter().flat_map(|kind| kind.objects.values()).collect()
+        self.kinds.values().flat_map(|kind| kind.objects.values()).collect()
     }
 
     /// Returns the reason why the known state may be stale, if that lasts longer than a reconnect.
     pub(super) fn trouble_text(&self) -> Option<String> {
-        let mut lasting = self.kinds.iter().filter_map(|kind| kind.trouble.as_ref());
+        let mut lasting = self.kinds.values().filter_map(|kind| kind.trouble.as_ref());
         let (_, trouble) = lasting.find(|(since, _)| since.elapsed() >= OUTAGE_GRACE_PERIOD)?;
         Some(match trouble.cause {
             ApiFailureCause::Unauthorized => {
@@ -119,7 +171,7 @@ impl ClusterFollower {
     }
 
     fn on_event(&mut self, cluster: &mut PolicyCluster, at: usize, event: FollowEvent<ParentObject>) -> bool {
-        let Some(held) = self.kinds.get_mut(at) else { return false };
+        let Some(held) = self.kinds.get_mut(&at) else { return false };
         match &event {
             FollowEvent::Failure(trouble) if is_worth_reporting(trouble.cause) => {
                 let since = held.trouble.take().map_or_else(Instant::now, |(since, _)| since);
@@ -129,7 +181,8 @@ impl ClusterFollower {
             FollowEvent::Failure(_) | FollowEvent::Init => {}
             _ => held.trouble = None,
         }
-        let typed = |object: ParentObject| object.with_type_meta(&held.api.api_version(), &held.api.kind);
+        let typed =
+            |object: ParentObject| object.with_type_meta(&held.place.api.api_version(), &held.place.api.kind);
         match event {
             FollowEvent::Init => held.pending_list = Some(BTreeMap::new()),
             FollowEvent::InitApply(object) => {
@@ -141,7 +194,7 @@ impl ClusterFollower {
             FollowEvent::InitDone => {
                 held.objects = held.pending_list.take().unwrap_or_default();
                 held.listed = true;
-                cluster.show_kind(&held.api);
+                cluster.show_kind(&held.place.api);
                 return true;
             }
             FollowEvent::Apply(object) => {
@@ -156,7 +209,11 @@ impl ClusterFollower {
             FollowEvent::Failure(trouble)
                 if matches!(trouble.cause, ApiFailureCause::Forbidden) && !held.listed =>
             {
-                cluster.hide_kind(&held.api, "you may not list and watch it".to_owned());
+                let why = "you may not list and watch it".to_owned();
+                if let Some(narrower) = cluster.hide_kind(&held.place, trouble.cause, why) {
+                    self.follow_elsewhere(&cluster.client, narrower);
+                    return false;
+                }
                 held.listed = true;
                 return true;
             }

@@ -2,11 +2,17 @@
 //! need not run.
 
 mod below_watch;
+mod cluster_libraries;
+mod cluster_rollup;
 mod connect;
+mod decided_policies;
+mod default_policies;
 mod doctor;
 mod explain;
 mod follow;
 mod history;
+mod kinds_to_read;
+mod leaf_node;
 mod node_reason;
 mod pick;
 mod plan;

@@ -41,3 +41,15 @@ pub(super) fn node_level(node: &TreeNode) -> Option<Level> {
 pub(super) fn is_node_ready(node: &TreeNode) -> bool {
     node_level(node) == Some(Level::Ready)
 }
+
+/// Returns the object of which it cannot be known what its policy asks for, because a kind may not be read or the policy is
+/// refused: this one, or a child that it waits for.
+pub(super) fn find_undetermined(node: &TreeNode) -> Option<&TreeNode> {
+    match node.reason.token() {
+        NodeToken::Parent(ParentReason::KindNotVisible | ParentReason::PolicyRefused) => Some(node),
+        NodeToken::Parent(ParentReason::ChildrenUnknown) => {
+            node.children.iter().filter(|child| child.role == "critical").find_map(find_undetermined)
+        }
+        _ => None,
+    }
+}

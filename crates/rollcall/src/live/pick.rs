@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use inspect::api_group;
 use readiness::{Time, UnreadySince};
 use rollcall_core::TreeNode;
 use watcher::ParentObject;
 
-use super::policy_cluster::api_group;
 use super::since::state_since;
 use super::target::ObjectTarget;
 

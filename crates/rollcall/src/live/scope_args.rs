@@ -7,7 +7,7 @@ use clap::Args;
 /// Selection of objects and policies.
 #[derive(Args, Debug)]
 pub(crate) struct ScopeArgs {
-    /// Only this namespace, and cluster-scoped objects.
+    /// Only this namespace, and cluster-scoped objects; children that these have elsewhere are read there.
     #[arg(short, long, value_name = "NAMESPACE", conflicts_with = "all_namespaces")]
     pub(super) namespace: Option<String>,
     /// All namespaces.

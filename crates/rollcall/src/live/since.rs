@@ -1,5 +1,6 @@
 //! Determines since when an object has its current state, as far as its own fields tell.
 
+use inspect::api_group;
 use readiness::{
     BoundedText, ConditionFacts, Level, RuleKind, SinceSource, StuckLimits, TruthValue, UnreadySince, assess,
 };
@@ -7,7 +8,6 @@ use rollcall_core::TreeNode;
 use watcher::ParentObject;
 
 use super::node_reason::is_node_ready;
-use super::policy_cluster::api_group;
 
 /// Returns the time, and the field it comes from.
 pub(super) fn state_since(object: &ParentObject, node: &TreeNode) -> Option<UnreadySince> {

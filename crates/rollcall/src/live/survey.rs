@@ -2,9 +2,11 @@
 //! thousand objects is held as rows, not as objects.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
+use inspect::api_group;
 use inspect::owned_index::object_hash;
 use policy::offline::OfflineRollup;
 use readiness::Time;
@@ -12,8 +14,10 @@ use rollcall_core::TreeNode;
 use watcher::wire::ChildObject;
 use watcher::{ApiKind, LivePage, LiveReadError, ParentObject, stream_live_pages};
 
+use super::cluster_rollup::ClusterRollup;
+use super::kinds_to_read::KindToRead;
 use super::pick::{NodeTimes, TreeNodeKey, TreeObjectIndex, node_key};
-use super::policy_cluster::{KindToRead, MAX_CONCURRENT_LISTS, PolicyCluster, api_group, read_error_text};
+use super::policy_cluster::{MAX_CONCURRENT_LISTS, PolicyCluster, read_error_text};
 use super::since::leaf_since;
 
 /// Everything that was read.
@@ -34,26 +38,22 @@ impl ClusterSurvey {
             discarded_times: BTreeMap::new(),
             kinds: Vec::new(),
         };
-        let mut world = OfflineRollup::new(&cluster.policies, now);
+        let mut rollup = cluster.begin_rollup((Time(i64::MIN), now));
         let kinds =
-            read_pages(cluster, |api, keeps, page| survey.take_page(&mut world, api, keeps, page)).await;
+            read_pages(cluster, |api, keeps, page| survey.take_page(&mut rollup, api, keeps, page)).await;
         survey.kinds = kinds;
-        survey.trees = cluster.complete_trees(
-            world.into_trees(cluster.hidden_kinds()),
-            &survey.kept_objects.iter().collect::<Vec<_>>(),
-            now,
-        );
+        survey.trees = cluster.end_rollup(rollup, &survey.kept_objects.iter().collect::<Vec<_>>(), now);
         survey
     }
 
     fn take_page(
         &mut self,
-        world: &mut OfflineRollup,
+        rollup: &mut ClusterRollup,
         api: &ApiKind,
         keeps: bool,
         page: LivePage<ParentObject>,
     ) {
-        feed_page(world, api, &page);
+        rollup.states_mut().for_each(|state| feed_page(state, api, &page));
         let LivePage::Objects(objects) = page else {
             self.kept_objects
                 .retain(|object| *object.child.meta.kind != *api.kind || api_group(object) != api.group);
@@ -107,20 +107,36 @@ pub(super) async fn read_pages(
     let mut kinds = Vec::new();
     for places in [first, rest] {
         kinds.extend(places.iter().map(|place| place.api.clone()));
-        let lists = places.into_iter().map(|place| {
-            let list = kind_pages(&cluster.client, &place);
-            let keeps = place.whole || cluster.is_standalone(&place.api);
-            list.map(move |page| (place.api.clone(), keeps, page)).boxed()
-        });
-        let mut pages = stream::iter(lists.collect::<Vec<_>>()).flatten_unordered(MAX_CONCURRENT_LISTS);
-        while let Some((api, keeps, page)) = pages.next().await {
-            match page {
-                Ok(page) => take(&api, keeps, with_types(&api, page)),
-                Err(error) => cluster.hide_kind(&api, read_error_text(&error)),
+        let narrower = read_places(cluster, places, &mut take).await;
+        // In a namespace there is nothing narrower to read.
+        read_places(cluster, narrower, &mut take).await;
+    }
+    kinds
+}
+
+/// Reads kinds at their places. Returns where those are read that may be listed only there.
+async fn read_places(
+    cluster: &mut PolicyCluster,
+    places: Vec<KindToRead>,
+    take: &mut impl FnMut(&ApiKind, bool, LivePage<ParentObject>),
+) -> Vec<KindToRead> {
+    let lists = places.into_iter().map(|place| {
+        let list = kind_pages(&cluster.client, &place);
+        let keeps = place.whole || cluster.is_standalone(&place.api);
+        let place = Arc::new(place);
+        list.map(move |page| (place.clone(), keeps, page)).boxed()
+    });
+    let mut pages = stream::iter(lists.collect::<Vec<_>>()).flatten_unordered(MAX_CONCURRENT_LISTS);
+    let mut narrower = Vec::new();
+    while let Some((place, keeps, page)) = pages.next().await {
+        match page {
+            Ok(page) => take(&place.api, keeps, with_types(&place.api, page)),
+            Err(error) => {
+                narrower.extend(cluster.hide_kind(&place, error.cause, read_error_text(&error)));
             }
         }
     }
-    kinds
+    narrower
 }
 
 /// Objects in lists of built-in kinds lack their types.

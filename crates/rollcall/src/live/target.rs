@@ -93,26 +93,26 @@ struct DiscoveredKind {
     namespaced: bool,
 }
 
-/// kubectl's short names of built-in kinds.
+/// kubectl's short names of built-in kinds, each with its group behind a dot; the core group has no name.
 const KIND_SHORT_NAMES: [(&str, &str); 18] = [
     ("cj", "cronjobs.batch"),
-    ("cm", "configmaps"),
+    ("cm", "configmaps."),
     ("crd", "customresourcedefinitions.apiextensions.k8s.io"),
     ("deploy", "deployments.apps"),
     ("ds", "daemonsets.apps"),
     ("hpa", "horizontalpodautoscalers.autoscaling"),
     ("ing", "ingresses.networking.k8s.io"),
-    ("no", "nodes"),
-    ("ns", "namespaces"),
+    ("no", "nodes."),
+    ("ns", "namespaces."),
     ("pdb", "poddisruptionbudgets.policy"),
-    ("po", "pods"),
-    ("pv", "persistentvolumes"),
-    ("pvc", "persistentvolumeclaims"),
-    ("rc", "replicationcontrollers"),
+    ("po", "pods."),
+    ("pv", "persistentvolumes."),
+    ("pvc", "persistentvolumeclaims."),
+    ("rc", "replicationcontrollers."),
     ("rs", "replicasets.apps"),
-    ("sa", "serviceaccounts"),
+    ("sa", "serviceaccounts."),
     ("sts", "statefulsets.apps"),
-    ("svc", "services"),
+    ("svc", "services."),
 ];
 
 /// Chooses the kind that a word names, among the known plurals and kinds.
@@ -127,6 +127,10 @@ fn choose_kind<'k>(word: &str, known: &'k [DiscoveredKind]) -> anyhow::Result<&'
     };
     let mut found: Vec<&DiscoveredKind> = known.iter().filter(means).collect();
     found.dedup_by(|a, b| a.kind == b.kind);
+    // As in kubectl, the core group comes first, whatever other groups serve under the same name.
+    if found.iter().any(|known| known.kind.group.is_empty()) {
+        found.retain(|known| known.kind.group.is_empty());
+    }
     match found.as_slice() {
         [one] => Ok(one),
         [] => bail!("the cluster serves no kind {word:?}; `kubectl api-resources` lists what it serves"),
@@ -153,7 +157,30 @@ mod tests {
             kind("deployments", "apps", "Deployment"),
             kind("clusters", "a.io", "Cluster"),
             kind("clusters", "b.io", "Cluster"),
+            kind("pods", "metrics.k8s.io", "PodMetrics"),
+            kind("pods", "", "Pod"),
+            kind("services", "", "Service"),
+            kind("services", "serving.knative.dev", "Service"),
         ]
+    }
+
+    #[test]
+    fn what_kubernetes_itself_serves_comes_first_and_the_others_by_their_group() {
+        let known = known();
+        for (word, group, named) in [
+            ("pods", "", "Pod"),
+            ("po", "", "Pod"),
+            ("pod", "", "Pod"),
+            ("pods.metrics.k8s.io", "metrics.k8s.io", "PodMetrics"),
+            ("podmetrics", "metrics.k8s.io", "PodMetrics"),
+            ("svc", "", "Service"),
+            ("service", "", "Service"),
+            ("services.", "", "Service"),
+            ("Service.serving.knative.dev", "serving.knative.dev", "Service"),
+        ] {
+            let found = choose_kind(word, &known).map(|known| &known.kind).unwrap();
+            assert_eq!((&*found.group, &*found.kind), (group, named), "{word}");
+        }
     }
 
     #[test]

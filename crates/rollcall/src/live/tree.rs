@@ -49,7 +49,8 @@ pub(crate) struct TreeArgs {
 pub(crate) async fn print_tree(cluster: &ClusterArgs, args: &TreeArgs) -> anyhow::Result<ExitCode> {
     let (mut cluster, targets) = open_cluster(cluster, &args.scope, &args.what).await?;
     let depth = args.depth.unwrap_or(usize::MAX);
-    let selection = TreeSelection { targets: &targets, depth, limit: args.limit };
+    let namespace = cluster.namespace().map(str::to_owned);
+    let selection = TreeSelection { targets: &targets, namespace, depth, limit: args.limit };
     if args.watch {
         return watch_tree(&mut cluster, &selection, args.output).await;
     }
@@ -57,7 +58,9 @@ pub(crate) async fn print_tree(cluster: &ClusterArgs, args: &TreeArgs) -> anyhow
     let mut survey = ClusterSurvey::read(&mut cluster, now).await;
     let mut trees = std::mem::take(&mut survey.trees);
     let mut uncounted = UncountedFindings::default();
-    if !targets.is_empty() {
+    if targets.is_empty() {
+        trees = selection.pick(trees);
+    } else {
         let answers = PolicyAnswers::collect(&trees);
         trees = selection.pick(trees);
         uncounted = add_uncounted(&mut cluster, &mut trees, &answers, SearchDepth::Everything, now).await;
@@ -69,5 +72,6 @@ pub(crate) async fn print_tree(cluster: &ClusterArgs, args: &TreeArgs) -> anyhow
     for missing in missing_targets(&trees, &targets) {
         print_error_line(&format!("there is no {missing}"));
     }
-    tree_table::print_trees(&trees, args.output, &|node| node_age(&moments(node), now))
+    let code = tree_table::print_trees(&trees, args.output, &|node| node_age(&moments(node), now))?;
+    Ok(ExitCode::from(cluster.exit_code(code)))
 }

@@ -8,8 +8,10 @@ use super::target::ObjectTarget;
 
 /// Which part of the trees is shown.
 pub(super) struct TreeSelection<'a> {
-    /// All trees if there are none.
+    /// All trees of the namespace if there are none.
     pub(super) targets: &'a [ObjectTarget],
+    /// Only trees of this namespace, and of cluster-scoped objects; `None` for all. What these count may be elsewhere.
+    pub(super) namespace: Option<String>,
     /// Maximum depth to show.
     pub(super) depth: usize,
     /// Maximum number of children to show per object.
@@ -17,9 +19,15 @@ pub(super) struct TreeSelection<'a> {
 }
 
 impl TreeSelection<'_> {
-    /// Selects the targets, or all trees.
-    pub(super) fn pick(&self, trees: Vec<TreeNode>) -> Vec<TreeNode> {
-        if self.targets.is_empty() { trees } else { pick_targets(trees, self.targets) }
+    /// Selects the targets, or all trees of the namespace.
+    pub(super) fn pick(&self, mut trees: Vec<TreeNode>) -> Vec<TreeNode> {
+        if !self.targets.is_empty() {
+            return pick_targets(trees, self.targets);
+        }
+        if let Some(namespace) = &self.namespace {
+            trees.retain(|tree| tree.namespace.is_empty() || tree.namespace == *namespace);
+        }
+        trees
     }
 
     /// Prunes the trees and adds times.

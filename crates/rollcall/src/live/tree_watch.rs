@@ -67,7 +67,9 @@ pub(super) async fn watch_tree(
             found.filter(|_| index.get(node).is_none()).unwrap_or_else(|| index.node_times(node))
         };
         selection.prune(&mut shown, &moments);
-        if !drawing.draw(&shown, following.trouble_text(), &unread, &moments, now)? {
+        let is_open = drawing.draw(&shown, following.trouble_text(), &unread, &moments, now)?;
+        drawing.code = cluster.exit_code(drawing.code);
+        if !is_open {
             return Ok(ExitCode::from(drawing.code));
         }
         tokio::select! { biased;

@@ -15,8 +15,9 @@ use rollcall_core::TreeNode;
 use watcher::wire::ChildObject;
 use watcher::{ApiKind, ParentObject};
 
+use super::leaf_node::leaf_node;
 use super::pick::{NodeTimes, node_key};
-use super::policy_cluster::{PolicyCluster, leaf_node};
+use super::policy_cluster::PolicyCluster;
 use super::since::leaf_since;
 use super::survey::hash_key;
 use super::uncounted::{PolicyAnswers, UNCOUNTED_ROLE, UncountedFindings};

@@ -1,15 +1,9 @@
 //! `wait` says ready of nothing else than what it was asked for, and of nothing of which it does not know what is asked.
 
 use sandbox::{FaultAction, InjectedFault};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::cluster::{LiveCluster, crd, custom, done, pod, policy};
-
-/// A definition of Rollcall's own, as far as it is looked for.
-fn own_definition(kind: &str) -> Value {
-    let text = crd(kind).to_string().replace("example.com", "rollcall.dev").replace("policys", "policies");
-    serde_json::from_str(&text).unwrap()
-}
+use super::cluster::{LiveCluster, custom, done, own_definition, pod, policy};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_object_of_that_name_in_another_namespace_is_not_the_one() {
@@ -83,5 +77,26 @@ async fn where_nothing_but_quiet_shows_that_an_operator_is_done_quiet_is_waited_
         cluster.below(&shop, pod(&format!("{name}-0"), None));
         let (code, out, err) = waited(name).await;
         assert_eq!(code, Some(expected), "{name}: {out}{err}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_that_two_policies_judge_is_as_ready_as_the_worse_of_them_says() {
+    let cluster = LiveCluster::start("certain-two-policies").await;
+    let shop = cluster.create(&custom("Shop", "books"));
+    let database = cluster.below(&shop, custom("Database", "orders"));
+    cluster.below(&database, pod("orders-0", None));
+    for (first, second) in [("Pod", "Service"), ("Service", "Pod")] {
+        let mut of_database = [first, second].map(|child| policy("Database", "", child));
+        for (policy, name) in of_database.iter_mut().zip(["a", "b"]) {
+            policy["metadata"]["name"] = json!(name);
+            policy["spec"]["condition"] = json!({ "type": format!("Ready{name}") });
+        }
+        let [a, b] = of_database;
+        let policies = [policy("Shop", "example.com", "Database"), a, b].map(|policy| policy.to_string());
+        cluster.text_file("policies.yaml", &policies.join("\n---\n"));
+        let (code, out, err) = cluster.run(&["wait", "database/orders", "--timeout", "4s"]).await;
+        assert_eq!(code, Some(124), "{first}: {out}{err}");
+        assert!(out.contains("Service missing"), "{first}: {out}{err}");
     }
 }

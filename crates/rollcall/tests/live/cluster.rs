@@ -108,6 +108,17 @@ pub(crate) fn crd(kind: &str) -> Value {
     })
 }
 
+/// A definition of Rollcall's own, as far as it is looked for; it admits everything.
+pub(crate) fn own_definition(kind: &str) -> Value {
+    let text = crd(kind).to_string().replace("example.com", "rollcall.dev").replace("policys", "policies");
+    let mut definition: Value = serde_json::from_str(&text).unwrap();
+    definition["spec"]["versions"][0]["name"] = json!("v1alpha1");
+    if kind == "ReadinessPolicy" {
+        definition["spec"]["scope"] = json!("Cluster");
+    }
+    definition
+}
+
 pub(crate) fn policy(kind: &str, group: &str, child: &str) -> Value {
     json!({
         "apiVersion": "rollcall.dev/v1alpha1", "kind": "ReadinessPolicy", "metadata": { "name": kind.to_lowercase() },

@@ -189,6 +189,35 @@ async fn a_plan_says_what_would_be_refused_what_goes_and_who_would_be_left_alone
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_plan_says_which_condition_is_written_where_another_client_has_the_policys_own() {
+    let cluster = LiveCluster::start("plan-kept").await;
+    install_policies(&cluster);
+    cluster.create(&policy("Shop", "", "Pod"));
+    let mut shop = custom("Shop", "books");
+    shop["status"]["conditions"] = json!([{ "type": "Ready", "status": "True", "reason": "Up" }]);
+    cluster.create(&shop);
+    for (condition, shown, written) in [
+        (json!({ "takeover": true }), "Ready", true),
+        (json!({ "fallback": "ChildrenReady" }), "ChildrenReady", true),
+        (json!({}), "Ready", false),
+    ] {
+        let mut next = policy("Shop", "", "Service");
+        next["spec"]["condition"] = condition;
+        let file = cluster.file("next.json", &next);
+        let (_, plan, err) = plan(&cluster, &["-f", &file]).await;
+        let changes = plan["parents"].as_array().unwrap();
+        let then: Vec<_> = changes.iter().filter(|change| !change["then"].is_null()).collect();
+        assert_eq!(then.len(), 1, "{plan}{err}");
+        assert_eq!(
+            (&then[0]["condition"], &then[0]["then"]["reason"]),
+            (&json!(shown), &json!("ChildrenMissing"))
+        );
+        assert_eq!(then[0]["then"]["keptBy"].is_null(), written, "{plan}");
+        assert_eq!(then[0]["turn"], if written { "new" } else { "shadow" }, "{plan}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_policy_that_is_refused_as_before_is_no_news_and_one_that_gives_way_or_need_not_any_more_is() {
     let cluster = LiveCluster::start("plan-beside").await;
     install_policies(&cluster);

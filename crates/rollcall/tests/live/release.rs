@@ -32,13 +32,17 @@ fn told(mut object: Value, condition: &str) -> Value {
 
 /// A group that Rollcall has told that it is ready.
 fn told_group(cluster: &LiveCluster, name: &str, team: &str, label: &str) {
+    told_group_in(cluster, "default", (name, team, label));
+}
+
+fn told_group_in(cluster: &LiveCluster, namespace: &str, (name, team, label): (&str, &str, &str)) {
     cluster.create(&json!({
         "apiVersion": "rollcall.dev/v1alpha1", "kind": "ReadinessGroup",
-        "metadata": { "name": name, "labels": { "team": team } },
+        "metadata": { "name": name, "namespace": namespace, "labels": { "team": team } },
         "spec": { "members": [{ "kinds": [{ "kind": "Pod" }], "labels": { label: name } }] },
     }));
     // Whose the condition is, its field manager says.
-    let path = format!("/apis/rollcall.dev/v1alpha1/namespaces/default/readinessgroups/{name}/status");
+    let path = format!("/apis/rollcall.dev/v1alpha1/namespaces/{namespace}/readinessgroups/{name}/status");
     let patch = told(json!({}), "Ready");
     let merge = "application/merge-patch+json";
     let request = StoreRequest::with_body("PATCH", &format!("{path}?fieldManager=rollcall"), merge, &patch);
@@ -48,8 +52,12 @@ fn told_group(cluster: &LiveCluster, name: &str, team: &str, label: &str) {
 
 /// True while the object has a condition of ours.
 fn is_told(cluster: &LiveCluster, version: &str, kind: &str, name: &str) -> bool {
+    is_told_in(cluster, "default", (version, kind, name))
+}
+
+fn is_told_in(cluster: &LiveCluster, namespace: &str, (version, kind, name): (&str, &str, &str)) -> bool {
     let store = cluster.server.lock_store();
-    let object = store.get(version, kind, "default", name).unwrap();
+    let object = store.get(version, kind, namespace, name).unwrap();
     object["status"]["conditions"].to_string().contains("AllChildrenReady")
 }
 
@@ -159,4 +167,78 @@ async fn a_policy_that_is_not_there_is_named() {
     assert!(is_told(&cluster, "example.com/v1", "Shop", "books"), "nothing was done");
     let (code, _, err) = cluster.run(&["release", "databse"]).await;
     assert!(code == Some(2) && err.contains("there is no policy databse in the files"), "{err}");
+}
+
+/// The record of a parent.
+fn record(cluster: &LiveCluster, kind: &str, namespace: &str, name: &str) {
+    let group = if kind == "ReadinessGroup" { "rollcall.dev" } else { "example.com" };
+    let parent = json!({ "group": group, "kind": kind, "namespace": namespace, "name": name });
+    cluster.create(&json!({ "apiVersion": "rollcall.dev/v1alpha1", "kind": "ReadinessRecord",
+        "metadata": { "name": format!("{}-{namespace}-{name}", kind.to_lowercase()), "namespace": "default" },
+        "spec": { "parent": parent, "outcomes": [] } }));
+}
+
+fn records(cluster: &LiveCluster, all: &[&str]) -> Vec<String> {
+    let store = cluster.server.lock_store();
+    let is_there =
+        |name: &&&str| store.get("rollcall.dev/v1alpha1", "ReadinessRecord", "default", name).is_some();
+    all.iter().filter(is_there).map(|name| (*name).to_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_group_in_a_file_that_names_no_namespace_is_that_of_the_kubeconfig_with_its_records() {
+    let cluster = cluster("release-group-namespace").await;
+    cluster.create(&serde_json::to_value(api::ReadinessRecord::crd()).unwrap());
+    let vault = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "vault" } });
+    cluster.create(&vault);
+    let all = [
+        "readinessgroup-default-one",
+        "readinessgroup-default-two",
+        "readinessgroup-vault-one",
+        "shop-default-one",
+    ];
+    for (namespace, name) in [("default", "one"), ("default", "two"), ("vault", "one")] {
+        told_group_in(&cluster, namespace, (name, "a", "app"));
+        record(&cluster, "ReadinessGroup", namespace, name);
+    }
+    record(&cluster, "Shop", "default", "one");
+    let mut group = json!({ "apiVersion": "rollcall.dev/v1alpha1", "kind": "ReadinessGroup", "metadata": { "name": "one" },
+        "spec": { "members": [{ "kinds": [{ "kind": "Pod" }], "labels": { "app": "one" } }] } });
+    let file = cluster.file("one.json", &group);
+    let (code, out, err) = release(&cluster, &["-f", &file, "--records", "default"]).await;
+    assert_eq!(
+        (code, out.as_str()),
+        (Some(0), "released 1 parents, 0 failed\ndeleted 1 records, 0 failed\n"),
+        "{err}"
+    );
+    assert!(is_told_in(&cluster, "vault", ("rollcall.dev/v1alpha1", "ReadinessGroup", "one")));
+    assert_eq!(records(&cluster, &all), all[1..]);
+    group["metadata"]["namespace"] = json!("vault");
+    let file = cluster.file("one.json", &group);
+    let (code, out, err) = release(&cluster, &["-f", &file, "--records", "default"]).await;
+    assert_eq!(
+        (code, out.as_str()),
+        (Some(0), "released 1 parents, 0 failed\ndeleted 1 records, 0 failed\n"),
+        "{err}"
+    );
+    assert_eq!(records(&cluster, &all), [all[1], all[3]]);
+}
+
+#[tokio::test]
+async fn of_some_namespaces_the_records_go_with_the_parents() {
+    let cluster = cluster("release-records").await;
+    cluster.create(&serde_json::to_value(api::ReadinessRecord::crd()).unwrap());
+    cluster.create(&policy("Shop", "example.com", "Database"));
+    let all = ["shop-default-books", "shop-vault-books"];
+    for namespace in ["default", "vault"] {
+        record(&cluster, "Shop", namespace, "books");
+    }
+    for more in [&["shop"][..], &[]] {
+        let mut args = vec!["--namespaces", "vault", "--records", "default"];
+        args.extend(more);
+        let (code, out, err) = release(&cluster, &args).await;
+        assert_eq!(code, Some(0), "{out}{err}");
+        assert_eq!(records(&cluster, &all), all[..1]);
+        record(&cluster, "Shop", "vault", "books");
+    }
 }

@@ -112,6 +112,34 @@ async fn what_a_policy_names_already_is_left_out_and_what_cannot_be_read_is_name
 }
 
 #[tokio::test]
+async fn of_one_namespace_nothing_is_judged_that_is_elsewhere() {
+    let cluster = crowd("suggest-namespace").await;
+    cluster.create(&json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "vault" } }));
+    for n in 0..4 {
+        let mut shop = custom("Shop", &format!("elsewhere-{n}"));
+        shop["metadata"]["namespace"] = json!("vault");
+        cluster.create(&shop);
+    }
+    let (code, out, err) = suggest(&cluster, &["-n", "default", "shop"]).await;
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert!(out.contains("# - by this policy 3 of 3 are ready now"), "{out}{err}");
+}
+
+#[tokio::test]
+async fn what_could_not_be_read_is_not_said_to_be_ready() {
+    // Each list is asked for twice before the parents are judged.
+    let forbidden = InjectedFault::new(FaultAction::Forbid).on_verb(RequestVerb::List);
+    for (group, plural, before) in [("example.com", "queues", 2), ("", "pods", 1)] {
+        let cluster = crowd(&format!("suggest-unread-{plural}")).await;
+        cluster.server.faults().add(forbidden.clone().on_kind(group, plural).skip_first(before));
+        let (code, out, err) = suggest(&cluster, &["-n", "default", "queue"]).await;
+        assert_eq!(code, Some(0), "{out}{err}");
+        assert!(!out.contains("ready now") && !out.contains("left out"), "{plural}: {out}{err}");
+        assert!(out.contains("# - 3 of 3 could not be judged by this policy"), "{plural}: {out}{err}");
+    }
+}
+
+#[tokio::test]
 async fn what_objects_say_never_becomes_a_manifest() {
     let cluster = LiveCluster::start("suggest-hostile").await;
     let injected = "x\n---\napiVersion: rollcall.dev/v1alpha1\nkind: ReadinessPolicy\nmetadata: { name: evil }\nspec:\n  parent: \

@@ -101,7 +101,7 @@ pub(crate) async fn explain_targets(cluster: &ClusterArgs, args: &ExplainArgs) -
         print_error_line(&format!("there is no {what}"));
     }
     let unready = leads.iter().any(|lead| !is_node_ready(lead.node));
-    Ok(ExitCode::from(if unready { 1 } else { u8::from(!absent.is_empty()) * 2 }))
+    Ok(ExitCode::from(cluster.exit_code(if unready { 1 } else { u8::from(!absent.is_empty()) * 2 })))
 }
 
 /// Returns `true` if a target stands anywhere in this tree.
@@ -307,6 +307,6 @@ impl ExplainContext<'_> {
     }
 
     fn find_policy(&self, name: &str) -> Option<&CompiledPolicy> {
-        self.cluster.policies.iter().find(|(known, _)| known == name).map(|(_, compiled)| compiled)
+        self.cluster.find_policy(name)
     }
 }

@@ -1,5 +1,6 @@
 //! Finds the rule that decided, its branch, the values it read, and the time at which the verdict changes by itself.
 
+use inspect::api_group;
 use policy::GroupRule;
 use readiness::rollup::ParentReason;
 use readiness::{
@@ -8,8 +9,6 @@ use readiness::{
 use rollcall_cel::ObjectJson;
 use serde::Serialize;
 use watcher::ParentObject;
-
-use super::super::policy_cluster::api_group;
 
 /// Maximum number of values shown.
 const MAX_VALUES_SHOWN: usize = 16;

@@ -36,6 +36,9 @@ pub(super) struct ParentSays {
     pub(super) message: String,
     /// The policy is in shadow mode: it is evaluated, and not written.
     pub(super) shadow: bool,
+    /// Another client has the condition: it is evaluated, and not written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) kept_by: Option<String>,
 }
 
 impl ParentSays {
@@ -46,7 +49,12 @@ impl ParentSays {
             reason: ParentReason::as_str(answer.reason),
             message: answer.message,
             shadow,
+            kept_by: answer.owner.filter(|_| answer.condition.is_none()),
         }
+    }
+
+    fn is_written(&self) -> bool {
+        !self.shadow && self.kept_by.is_none()
     }
 
     fn is_true(&self) -> bool {
@@ -66,7 +74,7 @@ pub(super) enum ParentTurn {
     Released,
     /// The parent gets it.
     New,
-    /// It is evaluated in shadow mode only, and otherwise than before.
+    /// It is evaluated and not written, in shadow mode or because another client has it, and otherwise than before.
     Shadow,
     /// Its status stays; its reason or message changes.
     Words,
@@ -115,7 +123,7 @@ pub(super) fn compare_answers(
 fn find_turn(now: Option<&ParentSays>, then: Option<&ParentSays>) -> Option<ParentTurn> {
     let same =
         |a: &ParentSays, b: &ParentSays| (a.status, a.reason, &a.message) == (b.status, b.reason, &b.message);
-    let is_written = |says: &&ParentSays| !says.shadow;
+    let is_written = |says: &&ParentSays| says.is_written();
     match (now.filter(is_written), then.filter(is_written)) {
         (Some(now), Some(then)) if now.status == then.status => {
             (!same(now, then)).then_some(ParentTurn::Words)

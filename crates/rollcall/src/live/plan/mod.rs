@@ -1,6 +1,5 @@
 //! `rollcall plan`: what the parents in a cluster would say if policies were applied or deleted.
 
-mod cluster_libraries;
 mod condition_change;
 mod policy_change;
 mod render;
@@ -16,21 +15,21 @@ use clap::Args;
 use controller::args::ClusterArgs;
 use controller::history::HistoryStore;
 use controller::history::read::HistoryEntries;
-use policy::offline::OfflineRollup;
-use policy::{CompiledPolicy, FoundPolicy, IdRegistry, PolicyBook, PolicySettings, read_file};
+use policy::offline::OfflineAnswer;
+use policy::{CompiledPolicy, FoundPolicy, PolicyBook, read_file};
 use readiness::{Time, saturating_millis};
 use watcher::{ApiKind, LivePage, ParentObject};
 
+use super::cluster_libraries::ClusterLibraries;
 use super::connect::connect_cluster;
+use super::decided_policies::DecidedPolicies;
 use super::doctor::{ServiceAccountName, parse_service_account};
 use super::policy_cluster::PolicyCluster;
 use super::survey::{feed_page, read_pages};
 use crate::eval::current_time;
-use crate::limits::STUCK_AFTER;
 use crate::rbac::lacking_policy_rights;
 use crate::text::{print_error_line, write_stdout};
-use cluster_libraries::ClusterLibraries;
-use condition_change::{ParentKey, ParentSays, compare_answers};
+use condition_change::{ConditionChanges, ParentKey, ParentSays, compare_answers};
 use policy_change::{PlannedPolicyChange, list_changes};
 use render::{PlanFormat, PlanReport};
 use replay::{AnswerDamping, ReplayedPolicy, replay_policy};
@@ -78,28 +77,20 @@ pub(crate) async fn plan_policies(cluster: &ClusterArgs, args: &PlanArgs) -> any
     let before = controller::release::list_policies(&client).await.context("failed to list policies")?;
     let after = apply_policies(&before, files.into_iter().flatten(), args, now)?;
     let libraries = ClusterLibraries::read(&client, before.iter().chain(&after)).await;
-    let now_decided = DecidedPolicies::new(&before, PolicyBook::default(), &libraries);
+    let now_decided = DecidedPolicies::decide(&before, PolicyBook::default(), &libraries);
     // As the service, which knows what it accepted last.
     let mut book = PolicyBook::default();
     book.accepted.clone_from(&now_decided.book.accepted);
-    let then_decided = DecidedPolicies::new(&after, book, &libraries);
+    let then_decided = DecidedPolicies::decide(&after, book, &libraries);
     let changes = list_changes((&before, &now_decided.book), (&after, &then_decided.book));
-    let changed: Vec<_> = then_decided.compiled().filter(|(name, _)| names(&changes, name)).collect();
+    let changed: Vec<_> = compiled(&then_decided).filter(|(name, _)| names(&changes, name)).collect();
     let lacking = lacking_policy_rights(&client, args.service_account.to_subject(), changed).await;
 
-    let everything = now_decided.compiled().chain(then_decided.compiled()).collect();
-    let mut reader = PolicyCluster::of_policies(client, everything);
-    let mut worlds = [now_decided.rollup(&libraries, now), then_decided.rollup(&libraries, now)];
-    read_pages(&mut reader, |api: &ApiKind, _, page: LivePage<ParentObject>| {
-        for world in &mut worlds {
-            feed_page(world, api, &page);
-        }
-    })
-    .await;
-    let [says, would_say] = worlds.map(|world| world.into_answers(reader.hidden_kinds()));
-    let parents = compare_answers(&now_decided.told(says), &then_decided.told(would_say));
-
-    let mut unread: Vec<String> = reader.unread_texts().chain(libraries.unread_texts()).collect();
+    let everything = compiled(&now_decided).chain(compiled(&then_decided)).collect();
+    let mut reader = PolicyCluster::of_policies(client, everything, None);
+    let parents = compare_parents(&mut reader, [&now_decided, &then_decided], &libraries, now).await;
+    let unread_libraries = libraries.unread().map(|(what, why)| format!("{what}: {why}"));
+    let mut unread: Vec<String> = reader.unread_texts().chain(unread_libraries).collect();
     let lacking = lacking.unwrap_or_else(|error| {
         unread.push(format!("rights of {}: {error:#}", args.service_account.to_subject()));
         Vec::new()
@@ -134,6 +125,25 @@ pub(crate) async fn plan_policies(cluster: &ClusterArgs, args: &PlanArgs) -> any
     Ok(ExitCode::from(report.exit_code()))
 }
 
+/// Reads everything, and compares what is said of each parent under both sets of policies.
+async fn compare_parents(
+    reader: &mut PolicyCluster,
+    decided: [&DecidedPolicies; 2],
+    libraries: &ClusterLibraries,
+    now: Time,
+) -> ConditionChanges {
+    let times = (Time(i64::MIN), now);
+    let mut worlds = decided.map(|decided| decided.begin_rollup(&[], libraries, times));
+    read_pages(reader, |api: &ApiKind, _, page: LivePage<ParentObject>| {
+        for world in &mut worlds {
+            feed_page(world, api, &page);
+        }
+    })
+    .await;
+    let [says, would_say] = worlds.map(|world| world.into_answers(reader.hidden_kinds()));
+    compare_answers(&told_by(decided[0], says), &told_by(decided[1], would_say))
+}
+
 /// Plays what was recorded under each policy that changes.
 async fn replay_history(
     store: &HistoryStore,
@@ -143,8 +153,8 @@ async fn replay_history(
     changes: &[PlannedPolicyChange],
     unread: &mut Vec<String>,
 ) -> anyhow::Result<Vec<ReplayedPolicy>> {
-    let before: BTreeMap<_, _> = decided.0.compiled().collect();
-    let changed: Vec<_> = decided.1.compiled().filter(|(name, _)| names(changes, name)).collect();
+    let before: BTreeMap<_, _> = compiled(decided.0).collect();
+    let changed: Vec<_> = compiled(decided.1).filter(|(name, _)| names(changes, name)).collect();
     let of_changed = |policy: &str| changed.iter().any(|(name, _)| name == policy);
     let found = HistoryEntries::read_range(store, since, now, |entry| of_changed(&entry.policy)).await?;
     unread.extend(found.unreadable.iter().map(|(batch, why)| format!("{batch}: {why}")));
@@ -197,38 +207,19 @@ fn apply_policies(
     Ok(after)
 }
 
-/// Policies of which it was decided, as the service does it, what of them is in force.
-struct DecidedPolicies {
-    book: PolicyBook,
-    registry: IdRegistry,
+/// The policies that are in force, by name.
+fn compiled(decided: &DecidedPolicies) -> impl Iterator<Item = (String, CompiledPolicy)> {
+    decided.in_force().map(|(name, policy)| (name.to_owned(), policy.clone()))
 }
 
-impl DecidedPolicies {
-    fn new(found: &[FoundPolicy], mut book: PolicyBook, libraries: &ClusterLibraries) -> DecidedPolicies {
-        let mut registry = IdRegistry::default();
-        book.decide(found.iter(), &PolicySettings::with_stuck_after(STUCK_AFTER), libraries, &mut registry);
-        DecidedPolicies { book, registry }
-    }
-
-    /// Those in force, by name.
-    fn compiled(&self) -> impl Iterator<Item = (String, CompiledPolicy)> {
-        let accepted = |name: &String| self.book.accepted.contains_key(name);
-        let in_use = self.book.in_use.iter().filter(move |policy| accepted(&policy.name));
-        in_use.map(|policy| (policy.name.clone(), policy.compiled.clone()))
-    }
-
-    fn rollup(&self, libraries: &ClusterLibraries, now: Time) -> OfflineRollup {
-        OfflineRollup::of_policies_in_use(self.book.in_use.clone(), self.registry.clone(), libraries, now)
-    }
-
-    /// What is told of each parent by these answers, by the type of the condition.
-    fn told(&self, answers: Vec<policy::offline::OfflineAnswer>) -> BTreeMap<ParentKey, ParentSays> {
-        let policies: BTreeMap<_, _> = self.compiled().collect();
-        let told = answers.into_iter().filter_map(|answer| {
-            let policy = policies.get(&answer.policy)?;
-            let key = ParentKey::new(&answer.parent, &policy.condition);
-            Some((key, ParentSays::new(answer, policy.shadow)))
-        });
-        told.collect()
-    }
+/// What is told of each parent by these answers, by the type of the condition.
+fn told_by(decided: &DecidedPolicies, answers: Vec<OfflineAnswer>) -> BTreeMap<ParentKey, ParentSays> {
+    let policies: BTreeMap<_, _> = decided.in_force().collect();
+    let told = answers.into_iter().filter_map(|answer| {
+        let policy = policies.get(&*answer.policy)?;
+        let condition = answer.condition.as_deref().unwrap_or(&policy.condition);
+        let key = ParentKey::new(&answer.parent, condition);
+        Some((key, ParentSays::new(answer, policy.shadow)))
+    });
+    told.collect()
 }

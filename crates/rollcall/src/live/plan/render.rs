@@ -130,7 +130,7 @@ impl PlanReport {
             _ = write!(text, ", {} of them in other words", self.count(ParentTurn::Words));
         }
         if self.count(ParentTurn::Shadow) > 0 {
-            _ = write!(text, "; {} are evaluated in shadow mode only", self.count(ParentTurn::Shadow));
+            _ = write!(text, "; {} are evaluated otherwise and not written", self.count(ParentTurn::Shadow));
         }
         text
     }
@@ -151,9 +151,14 @@ fn change_lines(change: &ConditionChange) -> [StyledLine; 3] {
 fn said_line(when: &str, says: Option<&ParentSays>) -> StyledLine {
     let line = StyledLine::new(TextStyle::Plain, format!("  {when}  "));
     let Some(says) = says else { return line.append_text(TextStyle::Dim, "nothing") };
-    let shadow = if says.shadow { " (shadow: not written)" } else { "" };
+    let unwritten = match &says.kept_by {
+        _ if says.shadow => " (shadow: not written)".to_owned(),
+        Some(owner) if owner.is_empty() => " (another client has the condition: not written)".to_owned(),
+        Some(owner) => format!(" ({owner} has the condition: not written)"),
+        None => String::new(),
+    };
     line.append_text(TextStyle::of_verdict(says.status), says.status)
-        .append_text(TextStyle::Plain, format!(" {}: {}{shadow}", says.reason, says.message))
+        .append_text(TextStyle::Plain, format!(" {}: {}{unwritten}", says.reason, says.message))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Tests of gathering and aggregation, written as scenarios.
 
 use super::*;
+use crate::limits::STUCK_AFTER;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use watcher::wire::ChildObject;
@@ -10,19 +11,14 @@ fn object(value: &Value) -> ParentObject {
     ParentObject { child: ChildObject::from_raw(&text), text }
 }
 
-fn cluster() -> PolicyCluster {
+fn cluster(policies: Vec<(String, CompiledPolicy)>) -> PolicyCluster {
     let config = kube::Config::new(http::Uri::from_static("http://127.0.0.1:1"));
-    PolicyCluster {
-        client: kube::Client::try_from(config).unwrap(),
-        policies: Vec::new(),
-        namespace: None,
-        kinds_without_policy: BTreeSet::new(),
-        standalone_kinds: BTreeSet::new(),
-        unknown_policies: None,
-        refused_policies: BTreeMap::new(),
-        unread: BTreeMap::new(),
-        hidden: BTreeSet::new(),
-    }
+    PolicyCluster::of_policies(kube::Client::try_from(config).unwrap(), policies, None)
+}
+
+fn policy(child: &Value) -> Vec<(String, CompiledPolicy)> {
+    let spec = json!({ "parent": { "group": "example.com", "kind": "Database" }, "children": [child] });
+    vec![("p".to_owned(), policy::compile(&serde_json::from_value(spec).unwrap(), STUCK_AFTER).unwrap())]
 }
 
 const NOW: Time = Time(1_767_225_600_000);
@@ -36,7 +32,7 @@ fn database(status: &Value) -> ParentObject {
 
 #[tokio::test]
 async fn without_a_policy_an_object_that_owns_nothing_is_judged_by_what_it_says() {
-    let mut cluster = cluster();
+    let mut cluster = cluster(Vec::new());
     cluster
         .add_target_kind(&KindName { group: "example.com".to_owned(), kind: "Database".to_owned() })
         .unwrap();
@@ -49,7 +45,7 @@ async fn without_a_policy_an_object_that_owns_nothing_is_judged_by_what_it_says(
 
 #[tokio::test]
 async fn a_kind_that_may_not_be_listed_never_makes_a_parent_ready() {
-    let mut cluster = cluster();
+    let mut cluster = cluster(Vec::new());
     cluster
         .add_target_kind(&KindName { group: "example.com".to_owned(), kind: "Database".to_owned() })
         .unwrap();
@@ -61,7 +57,7 @@ async fn a_kind_that_may_not_be_listed_never_makes_a_parent_ready() {
     }));
     let objects = [&parent, &job];
     assert_eq!(cluster.build_trees(&objects, NOW)[0].verdict, "Ready");
-    cluster.hidden.insert(("apps".to_owned(), "Deployment".to_owned()));
+    cluster.places.hidden.insert(("apps".to_owned(), "Deployment".to_owned()));
     let tree = &cluster.build_trees(&objects, NOW)[0];
     assert_eq!((tree.verdict, tree.reason.as_str()), ("Unknown", "KindNotVisible"), "{}", tree.detail);
 }
@@ -70,28 +66,28 @@ async fn a_kind_that_may_not_be_listed_never_makes_a_parent_ready() {
 async fn scripts_of_a_config_map_are_a_rule() {
     let script = "local hs = {}\nhs.status = 'Suspended'\nhs.message = 'asleep'\nreturn hs";
     let map = json!({ "data": { "resource.customizations.health.example.com_Part": script } });
-    let spec = json!({ "parent": { "group": "example.com", "kind": "Database" },
-        "children": [{ "kind": { "group": "example.com", "kind": "Part" }, "ready": { "rules": "argocd-cm" } }] });
-    let spec: ReadinessPolicySpec = serde_json::from_value(spec).unwrap();
-    let mut policy = compile(&spec, STUCK_AFTER).unwrap();
-    policy.groups[0].rule = Some(library_rule("ConfigMap argocd/argocd-cm", &map).unwrap());
-    let mut cluster = cluster();
-    cluster.policies.push(("p".to_owned(), policy));
+    let child =
+        json!({ "kind": { "group": "example.com", "kind": "Part" }, "ready": { "rules": "argocd-cm" } });
+    let mut libraries = ClusterLibraries::default();
+    libraries.add_map("argocd/argocd-cm".to_owned(), Some(&map));
+    let mut cluster = cluster(policy(&child));
+    cluster.policies.read_scripts(&libraries);
     let part = object(&json!({ "apiVersion": "example.com/v1", "kind": "Part",
         "metadata": { "name": "part", "namespace": "shop", "uid": "p", "creationTimestamp": "2025-12-31T00:00:00Z",
             "ownerReferences": [{ "apiVersion": "example.com/v1", "kind": "Database", "name": "db", "uid": "d" }] } }));
     let tree = &cluster.build_trees(&[&database(&json!({})), &part], NOW)[0];
     assert_eq!((tree.children[0].verdict, &*tree.children[0].detail), ("Suspended", "asleep"));
-    assert!(library_rule("x", &json!({})).is_err());
+    libraries.add_map("x/empty".to_owned(), Some(&json!({})));
+    assert_eq!(
+        libraries.unread().collect::<Vec<_>>(),
+        [("ConfigMap x/empty".to_owned(), "it holds no texts".to_owned())]
+    );
 }
 
 #[tokio::test]
 async fn a_job_that_is_gone_counts_as_its_record_says() {
-    let spec = json!({ "parent": { "group": "example.com", "kind": "Database" },
-        "children": [{ "kind": { "group": "batch", "kind": "Job" }, "afterDeletion": "remember" }] });
-    let spec: ReadinessPolicySpec = serde_json::from_value(spec).unwrap();
-    let mut cluster = cluster();
-    cluster.policies.push(("p".to_owned(), compile(&spec, STUCK_AFTER).unwrap()));
+    let child = json!({ "kind": { "group": "batch", "kind": "Job" }, "afterDeletion": "remember" });
+    let cluster = cluster(policy(&child));
     let record = |outcome: &str| {
         let job = json!({ "group": "batch", "kind": "Job", "namespace": "shop", "name": "seed", "slot": "seed",
             "uid": "j", "created": "2025-12-31T00:00:00Z", "outcome": outcome });
@@ -111,7 +107,7 @@ async fn a_job_that_is_gone_counts_as_its_record_says() {
 
 #[tokio::test]
 async fn a_workload_of_kubernetes_is_judged_by_its_own_rule() {
-    let mut cluster = cluster();
+    let mut cluster = cluster(Vec::new());
     cluster.add_target_kind(&KindName { group: "batch".to_owned(), kind: "Job".to_owned() }).unwrap();
     let failed =
         json!({ "conditions": [{ "type": "Failed", "status": "True", "reason": "BackoffLimitExceeded" }] });

@@ -14,6 +14,7 @@ use rollcall_core::TreeNode;
 use watcher::{ApiKind, ParentObject, list_live};
 
 use super::connect::connect_cluster;
+use super::node_reason::{find_undetermined, is_node_ready};
 use super::policy_cluster::{PolicyCluster, read_error_text};
 use super::survey::ClusterSurvey;
 use crate::eval::current_time;
@@ -121,7 +122,7 @@ async fn collect_suggestions(client: &kube::Client, args: &SuggestArgs) -> anyho
         seen.insert(key, evidence);
         suggestions.push(suggestion);
     }
-    judge_suggestions(client, &mut suggestions, &seen).await?;
+    judge_suggestions(client, args.namespace.as_deref(), &mut suggestions, &seen).await?;
     let without = args.kinds.iter().filter_map(|kind| reason_without(kind, &survey)).collect();
     Ok(SuggestionRun { suggestions, unread, without })
 }
@@ -183,11 +184,12 @@ async fn existing_policies(client: &kube::Client) -> BTreeMap<(String, String), 
 /// Judges all parents by what is suggested, and compares that with what they say themselves.
 async fn judge_suggestions(
     client: &kube::Client,
+    namespace: Option<&str>,
     suggestions: &mut [PolicySuggestion],
     seen: &BTreeMap<(String, String), ParentEvidence>,
 ) -> anyhow::Result<()> {
     let policies = compile_suggestions(suggestions)?;
-    let mut cluster = PolicyCluster::of_policies(client.clone(), policies);
+    let mut cluster = PolicyCluster::of_policies(client.clone(), policies, namespace.map(str::to_owned));
     let trees = ClusterSurvey::read(&mut cluster, current_time()).await.trees;
     cluster.report_unread();
     for suggestion in suggestions.iter_mut().filter(|suggestion| suggestion.left_out.is_none()) {
@@ -201,25 +203,33 @@ async fn judge_suggestions(
 
 /// Compares the `Ready` of the parents themselves with what their children say.
 fn compare_words(suggestion: &mut PolicySuggestion, evidence: &ParentEvidence, trees: &[TreeNode]) {
-    let mut unready = Vec::new();
+    let mut judged = BTreeMap::new();
     for tree in trees {
-        collect_unready(suggestion, tree, &mut unready);
+        collect_judged(suggestion, tree, &mut judged);
     }
-    let says = evidence.parents.iter().filter(|parent| parent.own_ready == Some(true));
-    let mut false_words = says.filter_map(|parent| {
-        let is = |node: &&&TreeNode| node.namespace == *parent.namespace && node.name == *parent.name;
-        unready.iter().find(is).copied()
+    let judged_parents = evidence.parents.iter().filter_map(|parent| {
+        let node = judged.get(&(&*parent.namespace, &*parent.name))?;
+        Some((parent, *node))
     });
+    let judged_parents: Vec<_> = judged_parents.collect();
+    let unready: Vec<_> = judged_parents.iter().filter(|(_, node)| !is_node_ready(node)).collect();
+    let unjudged = suggestion.objects - judged_parents.len();
+    let mut false_words = unready.iter().filter(|(parent, _)| parent.own_ready == Some(true));
     let first = false_words.next();
     let more = false_words.count();
+    if unjudged > 0 {
+        let all = suggestion.objects;
+        suggestion.evidence.push(format!("{unjudged} of {all} could not be judged by this policy"));
+    }
     match first {
-        Some(tree) => suggestion.evidence.push(format!(
+        Some((_, tree)) => suggestion.evidence.push(format!(
             "{} say Ready while their children are not: {}/{}: {}",
             more + 1,
             tree.namespace,
             tree.name,
             tree.detail
         )),
+        None if judged_parents.is_empty() => {}
         None if suggestion.own_ready && !unready.is_empty() => {
             suggestion.leave_out(format!(
                 "it says Ready itself, and not of the {} whose children are not",
@@ -227,27 +237,31 @@ fn compare_words(suggestion: &mut PolicySuggestion, evidence: &ParentEvidence, t
             ));
         }
         None if suggestion.own_ready => {
-            suggestion.evidence.push(
-                "whether its Ready waits for its children cannot be seen: all are ready now".to_owned(),
-            );
+            let which = if unjudged > 0 { "the others" } else { "all" };
+            suggestion.evidence.push(format!(
+                "whether its Ready waits for its children cannot be seen: {which} are ready now"
+            ));
         }
         None => suggestion.evidence.push(format!(
             "by this policy {} of {} are ready now",
-            suggestion.objects.saturating_sub(unready.len()),
-            suggestion.objects
+            judged_parents.len() - unready.len(),
+            judged_parents.len()
         )),
     }
 }
 
-/// Adds the parents of this kind that are not ready, also those below others.
-fn collect_unready<'t>(suggestion: &PolicySuggestion, node: &'t TreeNode, unready: &mut Vec<&'t TreeNode>) {
-    let is_same = |known: &&TreeNode| (&known.namespace, &known.name) == (&node.namespace, &node.name);
+/// Adds the parents of this kind that could be judged, also those below others, by namespace and name.
+fn collect_judged<'t>(
+    suggestion: &PolicySuggestion,
+    node: &'t TreeNode,
+    judged: &mut BTreeMap<(&'t str, &'t str), &'t TreeNode>,
+) {
     let is_of_kind = node.group == suggestion.group && node.kind == suggestion.kind;
-    if is_of_kind && node.verdict != "Ready" && !unready.iter().any(is_same) {
-        unready.push(node);
+    if is_of_kind && find_undetermined(node).is_none() {
+        judged.insert((&node.namespace, &node.name), node);
     }
     for child in &node.children {
-        collect_unready(suggestion, child, unready);
+        collect_judged(suggestion, child, judged);
     }
 }
 

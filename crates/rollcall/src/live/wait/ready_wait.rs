@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use anyhow::bail;
 use controller::args::ClusterArgs;
-use readiness::rollup::ParentReason;
-use rollcall_core::{NodeToken, TreeNode};
+use rollcall_core::TreeNode;
 use tokio::time::{Instant, timeout_at};
 
 use super::super::follow::ClusterFollower;
-use super::super::node_reason::is_node_ready;
+use super::super::node_reason::{find_undetermined, is_node_ready};
 use super::super::open_cluster;
 use super::super::pick::{missing_targets, pick_targets};
 use super::super::policy_cluster::PolicyCluster;
@@ -21,8 +20,6 @@ use super::super::uncounted_search::{SearchDepth, add_uncounted};
 use super::quiet_span::QuietSpan;
 use super::status_line::{StatusLine, UNANSWERED_TEXT, end_unanswered};
 use crate::eval::current_time;
-
-const KIND_NOT_VISIBLE: NodeToken = NodeToken::Parent(ParentReason::KindNotVisible);
 
 /// Time after which what no policy counts is looked for, and again after each time. 5 s and 30 s.
 const FIRST_LOOK_BELOW: Duration = Duration::from_secs(5);
@@ -94,11 +91,15 @@ pub(super) async fn wait_until_ready(
     while timeout_at(deadline, following.wait_for_change(&mut cluster)).await.is_ok() {
         let (objects, now) = (following.known_objects(), current_time());
         let answers = below.collect_answers(|| cluster.build_trees(&objects, now));
-        let found = quiet.find_targets(&cluster, &objects, now, |since| {
+        let found = quiet.find_targets(&cluster, &objects, &targets, now, |since| {
             pick_targets(cluster.build_trees_since(&objects, (since, now)), &targets)
         });
         let state = match check_targets(&found, &targets) {
-            WaitState::Ready => confirm_ready(&cluster, following.trouble_text(), &targets),
+            WaitState::Ready => confirm_ready(&cluster, following.trouble_text()),
+            WaitState::Waiting(why) => {
+                let unseen = cluster.unseen_target_text(&targets, &found);
+                unseen.map_or(WaitState::Waiting(why), WaitState::Undetermined)
+            }
             state => state,
         };
         let (text, word, code) = match state {
@@ -126,10 +127,10 @@ pub(super) async fn wait_until_ready(
 }
 
 /// What is said of targets that are ready as far as is known.
-fn confirm_ready(cluster: &PolicyCluster, trouble: Option<String>, targets: &[ObjectTarget]) -> WaitState {
+fn confirm_ready(cluster: &PolicyCluster, trouble: Option<String>) -> WaitState {
     // By policies that nobody could read, more may be asked for.
-    if let Some(why) = cluster.unknown_policies_text(targets) {
-        return WaitState::Undetermined(why);
+    if let Some(why) = cluster.unknown_policies_text() {
+        return WaitState::Undetermined(why.to_owned());
     }
     trouble.map_or(WaitState::Ready, |_| {
         WaitState::Waiting("all were ready when they were last seen".to_owned())
@@ -141,9 +142,11 @@ fn check_targets(found: &[TreeNode], targets: &[ObjectTarget]) -> WaitState {
     if let Some(lost) = unready.iter().find(|node| node.stalled) {
         return WaitState::Failed(node_text(lost));
     }
-    // Waiting does not grant missing rights.
-    if let Some(hidden) = unready.iter().find(|node| node.reason.token() == KIND_NOT_VISIBLE) {
-        return WaitState::Undetermined(node_text(hidden));
+    // Waiting grants no missing rights, and accepts no refused policy.
+    let blind = unready.iter().find_map(|node| Some((*node, find_undetermined(node)?)));
+    if let Some((node, blind)) = blind {
+        let above = if std::ptr::eq(node, blind) { String::new() } else { node_title(node) + ": " };
+        return WaitState::Undetermined(above + &node_text(blind));
     }
     let lacking = missing_targets(found, targets);
     if unready.is_empty() && lacking.is_empty() {
@@ -170,6 +173,7 @@ fn node_title(node: &TreeNode) -> String {
 
 #[cfg(test)]
 mod tests {
+    use readiness::rollup::ParentReason;
     use rollcall_core::NodeReason;
 
     use super::super::super::target::KindName;

@@ -38,23 +38,25 @@ impl ClusterLibraries {
             }
         }
         let mut ask = InspectClient::new(client.clone());
-        let mut read = BTreeMap::new();
+        let mut libraries = ClusterLibraries::default();
         for (label, name) in names {
             let path = format!("/api/v1/namespaces/{}/configmaps/{}", name.namespace, name.name);
             let map = ask.get(&format!("ConfigMap {label}"), &path).await;
-            let scripts = match map {
-                Some(map) => read_scripts(&map),
-                None => Err("not found, or you may not read it".to_owned()),
-            };
-            read.insert(label, scripts);
+            libraries.add_map(label, map.as_ref());
         }
-        ClusterLibraries(read)
+        libraries
+    }
+
+    /// Adds a ConfigMap, by namespace and name, as it was read; `None` if it was not.
+    pub(super) fn add_map(&mut self, label: String, map: Option<&serde_json::Value>) {
+        let unread = || Err("not found, or you may not read it".to_owned());
+        self.0.insert(label, map.map_or_else(unread, read_scripts));
     }
 
     /// What could not be read, with the error.
-    pub(super) fn unread_texts(&self) -> impl Iterator<Item = String> {
+    pub(super) fn unread(&self) -> impl Iterator<Item = (String, String)> {
         let failed = self.0.iter().filter_map(|(name, read)| Some((name, read.as_ref().err()?)));
-        failed.map(|(name, why)| format!("ConfigMap {name}: {why}"))
+        failed.map(|(name, why)| (format!("ConfigMap {name}"), why.clone()))
     }
 }
 

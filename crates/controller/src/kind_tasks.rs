@@ -3,6 +3,7 @@
 mod absence;
 mod failure_log;
 mod feed_gate;
+mod history_breaks;
 mod kind_context;
 mod kind_event_sender;
 mod kind_request;
@@ -24,6 +25,7 @@ use feed_gate::FeedGate;
 use kind_task::KindTask;
 
 pub(crate) use failure_log::report_trouble;
+pub(crate) use history_breaks::HistoryBreaks;
 pub(crate) use kind_context::{KindContext, RecordsContext, RecordsTrouble, ResolvedKind, ResolvedKinds};
 pub(crate) use kind_event_sender::KindEventSender;
 pub(crate) use kind_request::KindRequest;

@@ -29,7 +29,7 @@ use read_queue::{ReadLane, ReadQueue};
 
 use crate::clock::ServerClock;
 use crate::failure_reporter::FailureReporter;
-use crate::kind_tasks::{ResolvedKind, ResolvedKinds};
+use crate::kind_tasks::{HistoryBreaks, ResolvedKind, ResolvedKinds};
 use crate::metrics::Metrics;
 use crate::rule_threads::ingest_beside;
 use rollcall_core::pod_causes::{self, WorkloadLookup};
@@ -71,6 +71,8 @@ pub(crate) struct LiveReader {
     pub(crate) failures: FailureReporter,
     /// Seed that spreads the waits for what does not answer.
     pub(crate) seed: Seed,
+    /// Tells that the server's history has gone back.
+    pub(crate) breaks: HistoryBreaks,
 }
 
 /// One request of the resync.
@@ -309,6 +311,9 @@ impl LiveReader {
             DriftExample { kind, object, held, live }
         }));
         let (older, late): (Vec<_>, Vec<_>) = drifts.into_iter().partition(|drift| drift.lag.went_back());
+        if !older.is_empty() {
+            self.breaks.on_older_version();
+        }
         self.give_up_watches(older);
         if !late.is_empty() {
             sleep(LATENESS_ALLOWED).await;

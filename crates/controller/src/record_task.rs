@@ -62,7 +62,9 @@ impl<'t> RecordTask<'t> {
         let mut keeper = RecordStore::new(self.plan.records.clone().unwrap_or_default());
         let options = FollowOptions::new(self.context.seed);
         let namespace = self.context.records.namespace.as_str();
-        let mut events = follow::<ParentObject>(&self.context.client, api, Some(namespace), options).boxed();
+        let (client, of, within) = (self.context.client.clone(), api.clone(), namespace.to_owned());
+        let open = move || follow::<ParentObject>(&client, &of, Some(&within), options.clone()).boxed();
+        let mut events = self.context.breaks.reopened_after(open);
         let (mut read, mut failures) = (false, BTreeMap::<String, u32>::new());
         let mut under_way = FuturesUnordered::<BoxFuture<'_, FinishedOperation>>::new();
         let mut seeking = EvidenceSearch::new(JobEventSearch::new(self.context, self.plan));
@@ -103,7 +105,11 @@ impl<'t> RecordTask<'t> {
                 _ = leadership.wait_for_change() => {}
             }
             let leads = leadership.may_write();
-            if leads { keeper.lead() } else { keeper.stand_by() }
+            if leads {
+                keeper.lead()
+            } else {
+                keeper.stand_by()
+            }
             if read && (leads || std::mem::take(&mut rechecks)) {
                 for (name, operation) in keeper.take_operations(reflector) {
                     let failed = failures.get(&name).copied().unwrap_or(0);

@@ -11,6 +11,7 @@ use tokio::sync::{Notify, watch};
 use watcher::ApiKind;
 use watcher::reflector::Reflector;
 
+use super::history_breaks::HistoryBreaks;
 use super::watch_doubts::WatchDoubts;
 use crate::failure_reporter::FailureReporter;
 use crate::lease::Leadership;
@@ -58,6 +59,8 @@ pub(crate) struct KindContext {
     pub(crate) refusals: Arc<Notify>,
     /// Signals each evaluation of a custom rule.
     pub(crate) judged: Arc<Notify>,
+    /// Tells that the server's history has gone back.
+    pub(crate) breaks: HistoryBreaks,
 }
 
 /// Context of Rollcall's own records.

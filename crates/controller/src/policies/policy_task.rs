@@ -9,14 +9,13 @@ use futures::stream::BoxStream;
 use policy::{FoundPolicy, PolicyBook, PolicySettings, Released, WatchPlan, build_plan};
 use readiness::Time;
 use rollcall_core::StagedList;
-use timer::Seed;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use watcher::plan::LabelMatcher;
 use watcher::wire::ChildObject;
-use watcher::{FollowEvent, FollowFailure, FollowOptions, ParentObject, follow};
+use watcher::{ApiKind, FollowEvent, FollowFailure, FollowOptions, ParentObject, WireObject, follow};
 
 use super::departures::Departure;
 use super::grants::{GrantFindings, GrantResult, GrantSettings, RightsGranter};
@@ -246,20 +245,22 @@ impl PolicyTask {
 
     fn policy_events(&self) -> BoxStream<'static, FollowEvent<ParentObject>> {
         match &self.source {
-            PolicySource::Cluster(_) => {
-                let options = FollowOptions::new(self.context.seed);
-                follow::<ParentObject>(&self.context.client, &policy_kind(), None, options).boxed()
-            }
+            PolicySource::Cluster(_) => self.follow_own(policy_kind),
             PolicySource::File(_) => futures::stream::pending().boxed(),
         }
     }
 
+    /// The events of a kind that no live read looks at.
+    fn follow_own<K: WireObject>(&self, kind: fn() -> ApiKind) -> BoxStream<'static, FollowEvent<K>> {
+        let (client, options) = (self.context.client.clone(), FollowOptions::new(self.context.seed));
+        self.context
+            .breaks
+            .reopened_after(move || follow::<K>(&client, &kind(), None, options.clone()).boxed())
+    }
+
     fn group_events(&self) -> BoxStream<'static, FollowEvent<ParentObject>> {
         match &self.source {
-            PolicySource::Cluster(_) => {
-                let options = FollowOptions::new(self.context.seed);
-                follow(&self.context.client, &group_kind(), None, options).boxed()
-            }
+            PolicySource::Cluster(_) => self.follow_own(group_kind),
             PolicySource::File(_) => futures::stream::pending().boxed(),
         }
     }
@@ -269,13 +270,11 @@ impl PolicyTask {
             return Ok(());
         }
         self.context.metrics.planned.policies_refused(state.refusals());
-        state.libraries.follow_needed(&self.context.client, self.context.seed, &state.book.in_use);
+        state.libraries.follow_needed(&self.context, &state.book.in_use);
         let mut plan = build_plan(&state.book.in_use, &state.released, &mut state.registry, &state.libraries);
         plan.leave_to(&state.others.claims(&self.settings, self.clock.now()), &state.registry);
         if plan.namespaces && state.namespaces.is_none() {
-            let seed: Seed = self.context.seed;
-            let events = follow(&self.context.client, &namespace_kind(), None, FollowOptions::new(seed));
-            state.namespaces = Some(events.boxed());
+            state.namespaces = Some(self.follow_own(namespace_kind));
         }
         if state.namespace_labels.items().is_none() {
             plan.await_namespaces();

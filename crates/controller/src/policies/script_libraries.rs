@@ -12,11 +12,11 @@ use rollcall_core::StagedList;
 use rules::CompiledRule;
 use rules::lua::ScriptLibrary;
 use serde::Deserialize;
-use timer::Seed;
 use tracing::{info, warn};
 use watcher::{ApiFailureCause, ApiKind, FollowEvent, FollowFailure, FollowOptions, ParentObject, follow};
 
 use crate::failure_reporter::FailureReporter;
+use crate::kind_tasks::KindContext;
 
 /// Script libraries of all policies in use.
 #[derive(Default)]
@@ -55,7 +55,7 @@ struct ConfigMapData {
 
 impl ScriptLibraries {
     /// Watches the libraries that these policies need. A library no longer needed costs one watch of one object.
-    pub(super) fn follow_needed(&mut self, client: &kube::Client, seed: Seed, policies: &[PolicyInUse]) {
+    pub(super) fn follow_needed(&mut self, context: &KindContext, policies: &[PolicyInUse]) {
         let groups = policies.iter().flat_map(|p| &p.compiled.groups);
         for name in groups.filter_map(|g| match &g.rule {
             Some(GroupRule::Library(name)) => Some(name),
@@ -65,10 +65,14 @@ impl ScriptLibraries {
                 self.loaded.insert(name.clone(), FollowedLibrary::unread(name));
                 let options = FollowOptions {
                     fields: Some(format!("metadata.name={}", name.name)),
-                    ..FollowOptions::new(seed)
+                    ..FollowOptions::new(context.seed)
                 };
-                let events =
-                    follow::<ParentObject>(client, &config_map_kind(), Some(&name.namespace), options);
+                let (client, namespace) = (context.client.clone(), name.namespace.clone());
+                let open = move || {
+                    follow::<ParentObject>(&client, &config_map_kind(), Some(&namespace), options.clone())
+                        .boxed()
+                };
+                let events = context.breaks.reopened_after(open);
                 let key = name.clone();
                 self.events.push(events.map(move |event| (key.clone(), event)).boxed());
             }

@@ -11,7 +11,7 @@ use crate::args::RunArgs;
 use crate::clock::ServerClock;
 use crate::failing_writes::FailingWrites;
 use crate::failure_reporter::FailureReporter;
-use crate::kind_tasks::ResolvedKinds;
+use crate::kind_tasks::{HistoryBreaks, ResolvedKinds};
 use crate::lease::{self, Leadership, LeaseCandidate, LeaseName};
 use crate::metrics::Metrics;
 
@@ -36,6 +36,8 @@ pub(super) struct SharedParts {
     pub(super) failing: Arc<FailingWrites>,
     /// Signals each evaluation of a custom rule.
     pub(super) judged: Arc<Notify>,
+    /// Tells that the server's history has gone back.
+    pub(super) breaks: HistoryBreaks,
 }
 
 impl SharedParts {
@@ -69,6 +71,7 @@ impl SharedParts {
             refusals,
             failing: Arc::default(),
             judged,
+            breaks: HistoryBreaks::default(),
         };
         Ok((parts, candidate))
     }

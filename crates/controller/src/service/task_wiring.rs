@@ -62,6 +62,7 @@ pub(super) fn wire_kind_context(
         failures: shared.failures.clone(),
         refusals: shared.refusals.clone(),
         judged: shared.judged.clone(),
+        breaks: shared.breaks.clone(),
     }
 }
 
@@ -122,6 +123,7 @@ pub(super) fn wire_live_reader(shared: &SharedParts, args: &RunArgs) -> LiveRead
         drift_log: Arc::default(),
         failures: shared.failures.clone(),
         seed: shared.seed.derive(7),
+        breaks: shared.breaks.clone(),
     }
 }
 

@@ -345,7 +345,10 @@ fn a_policy_that_moves_to_another_release_is_left_to_it_after_a_while() {
     let (moved, suspects) = tell(&mut state, FollowEvent::Apply(labelled("b", "theirs")));
     assert!(moved && suspects.is_empty());
     assert_eq!(decided(&mut state), (vec!["a".to_owned()], vec!["b".to_owned()]));
-    assert_eq!((left(&state, 29), state.others.next_handover(NOW)), (vec!["c".to_owned()], Some(NOW + Duration::from_secs(30))));
+    assert_eq!(
+        (left(&state, 29), state.others.next_handover(NOW)),
+        (vec!["c".to_owned()], Some(NOW + Duration::from_secs(30)))
+    );
     assert_eq!(left(&state, 30), ["b", "c"]);
     assert!(!tell(&mut state, FollowEvent::Apply(labelled("b", "theirs"))).0, "its status alone has changed");
     assert!(tell(&mut state, FollowEvent::Apply(policy("b"))).0);

@@ -130,7 +130,8 @@ fn children_on_cycles(owners: &[Vec<usize>], parent: usize) -> u32 {
         }
         reached[to]
     };
-    let children = (0..owners.len()).filter(|child| owners[*child].contains(&parent) && leads_to(parent, *child));
+    let children =
+        (0..owners.len()).filter(|child| owners[*child].contains(&parent) && leads_to(parent, *child));
     u32::try_from(children.count()).unwrap()
 }
 

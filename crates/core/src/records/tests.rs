@@ -447,7 +447,8 @@ fn what_a_leader_wrote_of_what_a_standby_did_not_see_outlives_the_change() {
     leader.see(&job(5, ""));
     let first = leader.written();
     let mut other = job(6, "Failed");
-    (other["metadata"]["uid"], other["metadata"]["name"]) = (json!("00000000-0000-4000-8000-000000000003"), json!("seed"));
+    (other["metadata"]["uid"], other["metadata"]["name"]) =
+        (json!("00000000-0000-4000-8000-000000000003"), json!("seed"));
     leader.see(&other);
     let RecordOperation::Patch { patch, .. } = leader.errand() else { panic!("it is to be amended") };
     let mut second = first.clone();
@@ -461,7 +462,10 @@ fn what_a_leader_wrote_of_what_a_standby_did_not_see_outlives_the_change() {
     process.see(&job(7, ""));
     process.rests();
     let known = process.reflector.outcomes().parent_outcomes(PARENT).unwrap().outcomes;
-    assert!(known.iter().any(|run| &*run.name == "seed" && run.end != watcher::reflector::RunEnd::Open), "{known:?}");
+    assert!(
+        known.iter().any(|run| &*run.name == "seed" && run.end != watcher::reflector::RunEnd::Open),
+        "{known:?}"
+    );
 
     // What its leader does not remember any more, it forgets, unless it saw it.
     let mut process = standby(&second);

@@ -194,7 +194,8 @@ fn nobody_takes_all_ways_to_select_and_older_groups_keep_theirs() {
 #[test]
 fn an_old_group_that_is_edited_takes_no_ways_of_younger_ones() {
     let wide = |n: usize| {
-        let kinds: Vec<_> = (0..16).map(|k| json!({ "group": "example.com", "kind": format!("K{k}") })).collect();
+        let kinds: Vec<_> =
+            (0..16).map(|k| json!({ "group": "example.com", "kind": format!("K{k}") })).collect();
         let labels = json!({ (format!("old-{n}")): "x" });
         let members = vec![json!({ "kinds": kinds, "labels": labels }); 4];
         group(&format!("old-{n}"), "g", 1, &json!({ "members": members }))

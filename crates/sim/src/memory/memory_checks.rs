@@ -155,9 +155,12 @@ pub(super) fn check_takeover(world: &JobCluster, service: &ServiceProcess) {
             let word = |field: &str| recorded[field].as_str().unwrap_or_default();
             let is_known = memories.outcomes.iter().any(|outcome| *outcome.uid == *word("uid"));
             let is_later = |job: &SimulatedJob| {
-                job.slot == word("slot") && world.parents[job.parent].uid == parent.uid && *job.uid > *word("uid")
+                job.slot == word("slot")
+                    && world.parents[job.parent].uid == parent.uid
+                    && *job.uid > *word("uid")
             };
-            let is_last = ["Complete", "Failed"].contains(&word("outcome")) && !world.jobs.iter().any(is_later);
+            let is_last =
+                ["Complete", "Failed"].contains(&word("outcome")) && !world.jobs.iter().any(is_later);
             holds!(world, is_known || !is_last, "{recorded} is not known to who takes over");
         }
     }

@@ -255,7 +255,8 @@ impl ServiceProcess {
         if !self.records_read {
             return self.step_records(world);
         }
-        let lines: Vec<_> = world.record_lines.iter().skip(self.record_position).take(lines).cloned().collect();
+        let lines: Vec<_> =
+            world.record_lines.iter().skip(self.record_position).take(lines).cloned().collect();
         self.record_position += lines.len();
         for (name, record) in lines {
             match record {

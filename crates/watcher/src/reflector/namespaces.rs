@@ -116,8 +116,11 @@ impl NamespaceTable {
             rule.selector.matches(&meta.labels) && is_in_labelled(rule.namespace_selector.as_ref())
         });
         let is_own = |kind: &str| of_parent.rules.iter().any(|rule| rule.writes(kind));
-        of_parent.elsewhere =
-            spoken_for.flat_map(|rule| &rule.types).map(|kind| &**kind).filter(|kind| !is_own(kind)).collect();
+        of_parent.elsewhere = spoken_for
+            .flat_map(|rule| &rule.types)
+            .map(|kind| &**kind)
+            .filter(|kind| !is_own(kind))
+            .collect();
         of_parent
     }
 }

@@ -25,9 +25,9 @@ use memory_state::MemoryState;
 
 pub(super) use evidence::{apply_evidence, observe_late_object};
 pub(super) use observe::{
-    consider_edit, drop_memory_interest, forget_parent, forget_recorded, mark_run_deleted, observe_final_state,
-    observe_run, on_list_finished, on_parent_observed, on_parent_removed, on_selection_observed,
-    recall_record, set_memory_interest,
+    consider_edit, drop_memory_interest, forget_parent, forget_recorded, mark_run_deleted,
+    observe_final_state, observe_run, on_list_finished, on_parent_observed, on_parent_removed,
+    on_selection_observed, recall_record, set_memory_interest,
 };
 pub use outcome::{
     DroppedOutcomes, MAX_DISCARDED_RUNS, MAX_PARENT_OUTCOMES, OutcomeParent, RememberedOutcome, RunEnd,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use futures::stream::FuturesUnordered;
+use futures::stream::{BoxStream, FuturesUnordered};
 use futures::{FutureExt, StreamExt};
 use http::Request;
 use http::header::{ACCEPT, CONTENT_TYPE};
@@ -60,11 +60,7 @@ impl<'t> RecordTask<'t> {
     pub(crate) async fn keep_records(&self, api: &ApiKind) {
         let reflector = &self.context.reflector;
         let mut keeper = RecordStore::new(self.plan.records.clone().unwrap_or_default());
-        let options = FollowOptions::new(self.context.seed);
-        let namespace = self.context.records.namespace.as_str();
-        let (client, of, within) = (self.context.client.clone(), api.clone(), namespace.to_owned());
-        let open = move || follow::<ParentObject>(&client, &of, Some(&within), options.clone()).boxed();
-        let mut events = self.context.breaks.reopened_after(open);
+        let mut events = self.follow_records(api);
         let (mut read, mut failures) = (false, BTreeMap::<String, u32>::new());
         let mut under_way = FuturesUnordered::<BoxFuture<'_, FinishedOperation>>::new();
         let mut seeking = EvidenceSearch::new(JobEventSearch::new(self.context, self.plan));
@@ -75,10 +71,9 @@ impl<'t> RecordTask<'t> {
         loop {
             tokio::select! { biased;
                 Some((name, done)) = under_way.next(), if !under_way.is_empty() => {
-                    if done == RecordOperationResult::Failed {
-                        *failures.entry(name.clone()).or_default() += 1;
-                    } else {
-                        failures.remove(&name);
+                    match done {
+                        RecordOperationResult::Failed => *failures.entry(name.clone()).or_default() += 1,
+                        _ => _ = failures.remove(&name),
                     }
                     log_complaints(&name, &keeper.settle_operation(reflector, &name, &done));
                 }
@@ -105,28 +100,39 @@ impl<'t> RecordTask<'t> {
                 _ = leadership.wait_for_change() => {}
             }
             let leads = leadership.may_write();
-            if leads {
-                keeper.lead()
-            } else {
-                keeper.stand_by()
-            }
+            keeper.set_leading(leads);
             if read && (leads || std::mem::take(&mut rechecks)) {
                 for (name, operation) in keeper.take_operations(reflector) {
                     let failed = failures.get(&name).copied().unwrap_or(0);
-                    let permits = permits.clone();
-                    under_way.push(
-                        async move {
-                            let done = self.run_operation(api, &name, operation, failed, &permits).await;
-                            (name, done)
-                        }
-                        .boxed(),
-                    );
+                    under_way.push(self.begin_operation(api, (name, operation), failed, permits.clone()));
                 }
             }
             if read {
                 seeking.continue_search();
             }
         }
+    }
+
+    fn follow_records(&self, api: &ApiKind) -> BoxStream<'static, FollowEvent<ParentObject>> {
+        let options = FollowOptions::new(self.context.seed);
+        let (client, of) = (self.context.client.clone(), api.clone());
+        let within = self.context.records.namespace.clone();
+        let open = move || follow::<ParentObject>(&client, &of, Some(&within), options.clone()).boxed();
+        self.context.breaks.reopened_after(open)
+    }
+
+    fn begin_operation<'f>(
+        &'f self,
+        api: &'f ApiKind,
+        (name, operation): (String, RecordOperation),
+        failed: u32,
+        permits: Arc<Semaphore>,
+    ) -> BoxFuture<'f, FinishedOperation> {
+        async move {
+            let done = self.run_operation(api, &name, operation, failed, &permits).await;
+            (name, done)
+        }
+        .boxed()
     }
 
     /// Handles an event of the records' watch. Returns true if their kind is no longer served.

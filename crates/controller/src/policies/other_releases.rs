@@ -32,7 +32,7 @@ impl OtherReleases {
     }
 
     /// Handles one that was created or changed; `true` where it may speak for other parents than before.
-    pub(super) fn apply(&mut self, found: FoundPolicy) -> bool {
+    pub(super) fn apply(&mut self, found: &FoundPolicy) -> bool {
         let before = self.policies.apply_item(found.name.clone(), found.clone());
         before
             .is_none_or(|before| before.spec != found.spec || before.status.accepted != found.status.accepted)

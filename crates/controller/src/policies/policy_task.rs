@@ -22,6 +22,7 @@ use super::grants::{GrantFindings, GrantResult, GrantSettings, RightsGranter};
 use super::group_policies::GroupPolicies;
 use super::inventory_client::{InventoryClient, InventorySettings};
 use super::namespace_selection::{RelistSchedule, apply_namespace_event, policies_choosing_otherwise};
+use super::other_releases::OtherReleases;
 use super::policy_task_state::{PolicyTaskState, REFUSED_FOR_LONG};
 use super::release_check::ReleaseCheck;
 use super::rights::{ReviewResult, RightsReviewer};
@@ -108,8 +109,7 @@ impl PolicyTask {
                     self.on_namespaces_moved(event, &mut state, &mut kinds)?;
                     false
                 }
-                () = self.refused_for_long(&state.refused_since) => true,
-                () = self.until(state.others.next_handover(self.clock.now())) => true,
+                () = self.next_in_time(&state.refused_since, &state.others) => true,
                 () = self.context.refusals.notified(), if writes_status => {
                     state.rights.doubt(&self.context);
                     false
@@ -229,16 +229,14 @@ impl PolicyTask {
         }
     }
 
-    /// Waits until a policy that was never accepted has been refused for [`REFUSED_FOR_LONG`], when its Trues are taken back.
-    async fn refused_for_long(&self, since: &BTreeMap<String, Time>) {
+    /// Waits until a policy that was never accepted has been refused for [`REFUSED_FOR_LONG`], when its Trues are taken back, or
+    /// until one that moved is left to another release.
+    async fn next_in_time(&self, refused_since: &BTreeMap<String, Time>, others: &OtherReleases) {
         let now = self.clock.now();
-        self.until(since.values().map(|since| *since + REFUSED_FOR_LONG).filter(|at| *at > now).min()).await;
-    }
-
-    /// Waits until then, or for ever.
-    async fn until(&self, at: Option<Time>) {
-        match at {
-            Some(at) => tokio::time::sleep(at - self.clock.now()).await,
+        let taken_back = refused_since.values().map(|since| *since + REFUSED_FOR_LONG);
+        let next = taken_back.filter(|at| *at > now).chain(others.next_handover(now)).min();
+        match next {
+            Some(at) => tokio::time::sleep(at - now).await,
             None => std::future::pending().await,
         }
     }

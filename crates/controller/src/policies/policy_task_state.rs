@@ -85,7 +85,7 @@ impl PolicyTaskState {
             }
             // One that no longer matches the selector is deleted for this release.
             FollowEvent::Apply(policy) if !self.selector.matches(&policy.child.meta.labels) => {
-                let speaks_anew = self.others.apply(read_policy(&policy));
+                let speaks_anew = self.others.apply(&read_policy(&policy));
                 let (moved, suspects) = self.remove(&policy);
                 return (moved || speaks_anew, suspects);
             }

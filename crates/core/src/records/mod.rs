@@ -117,15 +117,12 @@ impl RecordStore {
         RecordStore { recorded_kinds: spoken_of, ..RecordStore::default() }
     }
 
-    /// Begins to write: records that this process does not agree with are believed once more.
-    pub fn lead(&mut self) {
-        self.leads = true;
-    }
-
-    /// Ceases to write: another process may know more from now on.
-    pub fn stand_by(&mut self) {
-        self.leads = false;
-        self.agreed.clear();
+    /// Begins or ceases to write. While it does not, another process may know more: records are believed again.
+    pub fn set_leading(&mut self, leads: bool) {
+        self.leads = leads;
+        if !leads {
+            self.agreed.clear();
+        }
     }
 
     /// Begins a list.

@@ -14,7 +14,7 @@ use super::*;
 /// The store of a process that leads.
 fn led(spoken_of: RecordedKinds) -> RecordStore {
     let mut keeper = RecordStore::new(spoken_of);
-    keeper.lead();
+    keeper.set_leading(true);
     keeper
 }
 
@@ -436,7 +436,7 @@ fn what_was_sent_brings_nothing_back_that_was_superseded_meanwhile() {
 /// A process that stands by, and has read the first version of its leader's record.
 fn standby(record: &Value) -> RecordProcess {
     let mut process = RecordProcess::new();
-    process.keeper.stand_by();
+    process.keeper.set_leading(false);
     process.keeper.observe_record(&process.reflector, record);
     process
 }
@@ -458,7 +458,7 @@ fn what_a_leader_wrote_of_what_a_standby_did_not_see_outlives_the_change() {
     let mut process = standby(&first);
     process.rests();
     process.keeper.observe_record(&process.reflector, &second);
-    process.keeper.lead();
+    process.keeper.set_leading(true);
     process.see(&job(7, ""));
     process.rests();
     let known = process.reflector.outcomes().parent_outcomes(PARENT).unwrap().outcomes;
@@ -488,10 +488,10 @@ fn a_record_that_was_agreed_with_is_believed_no_more_until_another_leads() {
     process.keeper.observe_record(&process.reflector, &record);
     assert!(matches!(process.errand(), RecordOperation::Patch { .. }), "it is to be set right");
     process.done(&RecordOperationResult::Failed);
-    process.keeper.stand_by();
+    process.keeper.set_leading(false);
     record["metadata"]["resourceVersion"] = json!("12");
     process.keeper.observe_record(&process.reflector, &record);
-    process.keeper.lead();
+    process.keeper.set_leading(true);
     process.rests();
 }
 

@@ -247,7 +247,7 @@ impl ServiceProcess {
 
     /// Begins to write.
     pub(super) fn lead(&mut self) {
-        self.keeper.lead();
+        self.keeper.set_leading(true);
     }
 
     /// Reads the records or what has become of some of them, while another process writes them.

@@ -144,6 +144,11 @@ impl DeliverySchedule {
         }
     }
 
+    /// Parents whose conditions differ from what this replica would write as the leader.
+    pub(crate) fn withheld(&self) -> impl Iterator<Item = ObjectId> + '_ {
+        self.withheld.iter().copied()
+    }
+
     /// Number of parents whose conditions differ from what this replica would write as the leader.
     pub(crate) fn withheld_count(&self) -> usize {
         self.withheld.len()

@@ -225,7 +225,12 @@ impl Engine {
 
     /// Enters or leaves standby. In standby, [`crate::DeliveryDecision::Later`] is the answer to every draft that differs from
     /// its parent; after standby exactly those drafts are offered again.
+    ///
+    /// What was found of these meanwhile is a change again: who led before may have ended without telling of it.
     pub fn set_standby(&mut self, now: Time, standby: bool) {
+        if !standby {
+            self.deliveries.withheld().for_each(|parent| self.scheduler.publish_anew(parent));
+        }
         self.deliveries.set_standby(now, standby, &mut self.scheduler.graph);
     }
 

@@ -133,6 +133,18 @@ impl EvaluationScheduler {
         changed
     }
 
+    /// Has the answers about `parent` that differ from what it says taken again: they were found while nobody could tell of them.
+    pub(super) fn publish_anew(&mut self, parent: ObjectId) {
+        self.graph.for_each_evaluation_of(parent, |evaluation| {
+            if self.policies.is_shadow(evaluation.policy) {
+                return;
+            }
+            if let Some(observed) = &mut evaluation.observed {
+                observed.forget_published();
+            }
+        });
+    }
+
     /// Marks a ready answer as in doubt while its evaluation is pending, so that no ancestor counts it as ready. Until
     /// everything was listed, or listed anew, every answer is in doubt: what is not listed yet may contradict it. Where only a
     /// changed rule could not be listed in time, this process' own answers stand, unless they rest on that. What a refused

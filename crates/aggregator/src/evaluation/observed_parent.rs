@@ -131,6 +131,11 @@ impl ObservedParent {
         Some((before, answer))
     }
 
+    /// Nobody was told what this process has found since the parent was last written.
+    pub(crate) fn forget_published(&mut self) {
+        self.last_published = self.view.written.map(|written| written.reason);
+    }
+
     /// Returns the weight of the answer if the parent is itself a child.
     pub(crate) fn weight(&self) -> ChildWeight {
         // Known regardless of everything else.

@@ -1,6 +1,7 @@
 //! Standby: nothing is written, and a new leader writes what is missing and nothing else.
 
 use readiness::Level::{Failed, Progressing, Ready};
+use readiness::rollup::ParentReason;
 
 use crate::answers::well;
 use crate::ask::HarnessQueries as _;
@@ -51,6 +52,25 @@ fn what_moved_while_nobody_led_is_said_once_somebody_does() {
     w.stand_by(false);
     w.run(2_000);
     assert_eq!(w.words("db")[before..], ["ChildrenFailed"]);
+}
+
+#[test]
+fn what_moved_while_nobody_led_turns_once_more_for_who_tells_of_it() {
+    let mut w = well();
+    w.stand_by(true);
+    w.turn("web", Failed);
+    w.run(20_000);
+    let before = w.turns.len();
+    w.stand_by(false);
+    w.run(20_000);
+    let told: Vec<_> = w.turns[before..].iter().map(|(name, from, to)| (name.as_str(), *from, *to)).collect();
+    assert_eq!(told, [("db", Some(ParentReason::AllChildrenReady), ParentReason::ChildrenFailed)]);
+    // What another leader has said already is no news.
+    w.stand_by(true);
+    w.run(20_000);
+    w.stand_by(false);
+    w.run(20_000);
+    assert_eq!(w.turns.len(), before + 1);
 }
 
 #[test]

@@ -1,9 +1,14 @@
 //! Asks the API server whether a right is granted.
 
+use std::time::Duration;
+
 use http::Request;
 use http::header::CONTENT_TYPE;
 use policy::rbac::AccessNeed;
 use serde_json::{Value, json};
+
+/// Longest time that a review may take. 10 s.
+pub(crate) const REVIEW_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Whose rights are reviewed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +37,8 @@ pub async fn review_access(
     let (path, review) = access_review(subject, need);
     let request = Request::post(path).header(CONTENT_TYPE, "application/json");
     let request = request.body(review.to_string().into_bytes()).map_err(|error| error.to_string())?;
-    match client.request::<Value>(request).await {
+    let answer = tokio::time::timeout(REVIEW_TIMEOUT, client.request::<Value>(request)).await;
+    match answer.map_err(|_| format!("no answer within {REVIEW_TIMEOUT:?}"))? {
         Ok(answer) => {
             answer["status"]["allowed"].as_bool().ok_or_else(|| "the server did not review it".to_owned())
         }

@@ -15,6 +15,7 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use serde_json::{Value, json};
 use timer::Backoff;
 use tokio::sync::Semaphore;
+use tokio::time::timeout;
 use tracing::{debug, warn};
 use watcher::reflector::OutcomeParent;
 use watcher::status::FIELD_MANAGER;
@@ -31,6 +32,8 @@ use rollcall_core::records::{RecordOperation, RecordOperationResult, RecordStore
 
 /// Maximum number of records written concurrently.
 const MAX_CONCURRENT_RECORD_WRITES: usize = 8;
+/// Longest time that an operation may take. 10 s: one that hangs must not keep others, nor its own record, from being saved.
+const OPERATION_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a write that failed keeps its turn: while all fail, ten are tried a second. 800 ms.
 const FAILED_RECORD_WRITE_PAUSE: Duration = Duration::from_millis(800);
 /// Backoff between retries, and between writes to one record that another writer keeps changing.
@@ -187,10 +190,7 @@ impl<'t> RecordTask<'t> {
             tokio::time::sleep(wait(again)).await;
         }
         let permit = permits.acquire().await;
-        let done = match operation {
-            RecordOperation::CheckParent(whose) => self.check_parent(&whose).await,
-            operation => self.write_record(api, name, operation).await,
-        };
+        let done = self.perform_operation(api, name, operation).await;
         if matches!(done, Ok(Some(_))) {
             drop(permit);
         } else {
@@ -215,6 +215,26 @@ impl<'t> RecordTask<'t> {
         }
         tokio::time::sleep(wait(failures + 1)).await;
         RecordOperationResult::Failed
+    }
+
+    /// Asks, or writes if this process still leads: it may have waited long for its turn. Whether an operation that took too long
+    /// was done, the next one on the record finds out by its version.
+    async fn perform_operation(
+        &self,
+        api: &ApiKind,
+        name: &str,
+        operation: RecordOperation,
+    ) -> anyhow::Result<Option<RecordOperationResult>> {
+        let leadership = &self.context.records.leadership;
+        let in_time = if let RecordOperation::CheckParent(whose) = &operation {
+            timeout(OPERATION_TIMEOUT, self.check_parent(whose)).await
+        } else if leadership.may_write() {
+            let time = OPERATION_TIMEOUT.min(leadership.write_time_left());
+            timeout(time, self.write_record(api, name, operation)).await
+        } else {
+            return Ok(None);
+        };
+        in_time.unwrap_or_else(|_| Err(anyhow::anyhow!("no answer within {OPERATION_TIMEOUT:?}")))
     }
 
     /// Tells the policies' status, `/readyz` and the metrics whether outcomes can be saved.

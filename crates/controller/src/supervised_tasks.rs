@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
@@ -33,13 +33,15 @@ impl SupervisedTasks {
 
     /// Waits until `stop`, or until a task ends; then all others are told to stop, and waited for.
     pub(crate) async fn supervise(mut self, stop: &CancellationToken) -> anyhow::Result<()> {
+        let mut failure = None;
         while !stop.is_cancelled() {
             tokio::select! {
                 () = stop.cancelled() => {}
                 Some(Ok((name, ended))) = self.set.join_next() => {
                     if !stop.is_cancelled() {
                         stop.cancel();
-                        return Err(ended.err().unwrap_or_else(|| anyhow::anyhow!("it returned unexpectedly"))).context(format!("task {name} ended"));
+                        let error = ended.err().unwrap_or_else(|| anyhow::anyhow!("it returned unexpectedly"));
+                        failure = Some(error.context(format!("task {name} ended")));
                     }
                 }
             }
@@ -56,7 +58,11 @@ impl SupervisedTasks {
                 }
             }
         });
-        if drained.await.is_err() {
+        let in_time = drained.await;
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
+        if in_time.is_err() {
             bail!("failed to finish work in progress within {DRAIN_TIMEOUT:?}");
         }
         info!("stopped");
@@ -98,6 +104,13 @@ mod tests {
 
     #[tokio::test]
     async fn who_is_told_to_stop_finishes_what_it_began() {
+        for fails in [false, true] {
+            finishes_what_it_began(fails).await;
+        }
+    }
+
+    /// Stops a writer, because somebody asks for it or because another task fails.
+    async fn finishes_what_it_began(fails: bool) {
         let (stop, mut tasks) = (CancellationToken::new(), SupervisedTasks::default());
         let (told, (finished_in, finished)) = (stop.child_token(), tokio::sync::oneshot::channel());
         tasks.spawn("the writer", async move {
@@ -106,8 +119,12 @@ mod tests {
             _ = finished_in.send(());
             Ok(())
         });
-        stop.cancel();
-        tasks.supervise(&stop).await.unwrap();
+        if fails {
+            tasks.spawn("one", async { Err(anyhow::anyhow!("a reason")) });
+        } else {
+            stop.cancel();
+        }
+        assert_eq!(tasks.supervise(&stop).await.is_err(), fails);
         finished.await.unwrap();
     }
 }

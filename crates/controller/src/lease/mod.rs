@@ -177,12 +177,15 @@ impl LeaseCandidate {
             self.publish_leadership();
         }
         // The lease is no longer renewed: writes still in flight end with the leadership at the latest.
-        let until = self.election.leads_until();
-        tokio::select! {
-            () = written.cancelled() => {}
-            () = self.clock.sleep_until(Some(until.unwrap_or_default())) => {}
+        let Some(until) = self.election.leads_until() else { return self.release_lease().await };
+        let clock = self.clock.clone();
+        tokio::select! { biased;
+            () = written.cancelled() => self.release_lease().await,
+            () = clock.sleep_until(Some(until)) => {
+                // A write may still be under way: who comes next waits until the lease runs out, as after a crash.
+                info!("writes are still under way; the lease is left to run out");
+            }
         }
-        self.release_lease().await;
     }
 
     /// With jitter, so that replicas started together do not send requests together.

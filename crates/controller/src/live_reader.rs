@@ -3,6 +3,10 @@
 
 mod drift_log;
 mod read_queue;
+mod resync_queue;
+#[cfg(test)]
+mod tests;
+mod workload_lookup;
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -10,30 +14,26 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use readiness::PodShortage;
-use rustc_hash::FxHashSet;
-use serde_json::Value;
 use timer::Seed;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, MissedTickBehavior, sleep, sleep_until, timeout};
 use tracing::{debug, warn};
 use watcher::reflector::Reflector;
 use watcher::{
-    ApiFailureCause, ApiKind, LiveReadError, ParentObject, ReflectorObject, get_live, list_live,
-    wire::ChildObject,
+    ApiFailureCause, LiveReadError, ParentObject, ReflectorObject, get_live, list_live, wire::ChildObject,
 };
 
 use drift_log::DriftExample;
 pub(crate) use drift_log::DriftLog;
-use read_queue::{ReadLane, ReadQueue};
+use read_queue::ReadLane;
+use resync_queue::{ResyncQueue, ResyncRequest};
 
 use crate::clock::ServerClock;
 use crate::failure_reporter::FailureReporter;
 use crate::kind_tasks::{HistoryBreaks, ResolvedKind, ResolvedKinds};
 use crate::metrics::Metrics;
 use crate::rule_threads::ingest_beside;
-use rollcall_core::pod_causes::{self, WorkloadLookup};
-use rollcall_core::{LiveRead, UnreadyWorkload, WatchLag, live_reads};
+use rollcall_core::{LiveRead, UnreadyWorkload, WatchLag, live_reads, pod_causes};
 
 /// Longest time that the read of one object may take. 5 s.
 const LIVE_READ_TIMEOUT: Duration = Duration::from_secs(5);
@@ -46,9 +46,8 @@ const DRIFT_GRACE_PERIOD: Duration = Duration::from_secs(5);
 const LATENESS_ALLOWED: Duration = Duration::from_secs(25);
 /// Maximum number of workloads of one list for which reasons are looked up.
 const MAX_EXPLAINED_WORKLOADS: usize = 10;
-/// Maximum number of Events read for one workload. Its controller creates about forty within the hour for which they
-/// are kept.
-const MAX_WORKLOAD_EVENTS: u32 = 500;
+/// Maximum number of objects that one list lacks and that are read; the rest is left to the next pass.
+const MAX_UNLISTED_READS: usize = 500;
 
 /// Executes live reads.
 #[derive(Clone)]
@@ -75,23 +74,6 @@ pub(crate) struct LiveReader {
     pub(crate) breaks: HistoryBreaks,
 }
 
-/// One request of the resync.
-enum ResyncRequest {
-    /// Objects of parents that are not ready.
-    Read(LiveRead),
-    /// What is below a workload that is not ready.
-    Explain(Box<UnreadyWorkload>),
-}
-
-impl ResyncRequest {
-    fn lane(&self) -> ReadLane {
-        match self {
-            ResyncRequest::Read(read) => ReadLane::Kind(read.kind()),
-            ResyncRequest::Explain(_) => ReadLane::Reasons,
-        }
-    }
-}
-
 /// How a request of the resync ended.
 struct SettledRequest {
     lane: ReadLane,
@@ -106,38 +88,33 @@ impl LiveReader {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut checks = FuturesUnordered::new();
         let mut under_way = FuturesUnordered::new();
-        let mut queue = ReadQueue::new(self.seed);
-        let mut queued = FxHashSet::default();
+        let mut queue = ResyncQueue::new(self.seed);
         let mut logging = pin!(self.drift_log.keep_flushing());
         loop {
+            self.metrics.set_resync_queue(queue.len());
             let ready = queue.is_ready(Instant::now());
             let retry = queue.next_retry().filter(|_| !ready);
             tokio::select! { biased;
                 order = orders.recv() => match order {
-                    Some(order) => for read in order.into_iter().filter(|read| queued.insert(read.clone())) {
-                        let read = ResyncRequest::Read(read);
-                        queue.enqueue(read.lane(), read);
-                    },
+                    Some(order) => order.into_iter().for_each(|read| queue.enqueue_read(read)),
                     None => return,
                 },
                 Some(()) = checks.next(), if !checks.is_empty() => {}
                 Some(settled) = under_way.next(), if !under_way.is_empty() => {
                     let SettledRequest { lane, answered, result } = settled;
-                    queue.settle_read(lane, answered, Instant::now());
-                    for workload in result.workloads {
-                        queue.enqueue(ReadLane::Reasons, ResyncRequest::Explain(Box::new(workload)));
-                    }
+                    queue.settle_request(lane, answered, Instant::now());
+                    result.workloads.into_iter().for_each(|workload| queue.enqueue_workload(workload));
+                    result.unlisted.into_iter().for_each(|read| queue.enqueue_read(read));
                     if !result.drifts.is_empty() {
                         checks.push(self.check_drift(result.drifts, "resync"));
                     }
                 }
-                _ = ticks.tick(), if ready => if let Some((lane, request)) = queue.take_next(Instant::now()) {
-                    if let ResyncRequest::Read(read) = &request {
-                        queued.remove(read);
+                _ = ticks.tick(), if ready => {
+                    if let Some((lane, request)) = queue.take_next(Instant::now(), &self.reflector) {
+                        self.metrics.resync_reads.inc();
+                        under_way.push(self.execute(lane, request));
                     }
-                    self.metrics.resync_reads.inc();
-                    under_way.push(self.execute(lane, request));
-                },
+                }
                 () = sleep_until(retry.unwrap_or_else(Instant::now)), if retry.is_some() => {}
                 () = &mut logging => {}
             }
@@ -153,8 +130,8 @@ impl LiveReader {
             ResyncRequest::Explain(workload) => {
                 timeout(LIVE_READ_TIMEOUT, self.explain_workload(*workload)).await.map(|next| {
                     next.map(|next| LiveReadResult {
-                        drifts: Vec::new(),
                         workloads: next.into_iter().collect(),
+                        ..LiveReadResult::default()
                     })
                 })
             }
@@ -192,97 +169,47 @@ impl LiveReader {
             return Ok(LiveReadResult::default());
         };
         let whole = interest.reads_whole() || interest.judge.owns_pods();
-        let (ahead, workloads) = if whole {
-            self.read_live_as::<ParentObject>(&followed, read).await?
+        if whole {
+            self.read_live_as::<ParentObject>(&followed, read).await
         } else {
-            self.read_live_as::<ChildObject>(&followed, read).await?
-        };
-        let drifts = ahead.into_iter().map(|lag| Drift { followed: followed.clone(), lag }).collect();
-        Ok(LiveReadResult { drifts, workloads })
+            self.read_live_as::<ChildObject>(&followed, read).await
+        }
     }
 
     async fn read_live_as<K: ReflectorObject>(
         &self,
-        followed: &ResolvedKind,
+        followed: &Arc<ResolvedKind>,
         read: &LiveRead,
-    ) -> Result<(Vec<WatchLag>, Vec<UnreadyWorkload>), LiveReadError> {
-        let ResolvedKind { api, id: kind, .. } = followed;
+    ) -> Result<LiveReadResult, LiveReadError> {
+        let ResolvedKind { api, id: kind, .. } = &**followed;
         let reflector = &self.reflector;
         let below =
             |live: &K| pod_causes::find_unready_workload(reflector, *kind, live.as_child(), live.raw_text()?);
+        let drift_of = |lag| Drift { followed: followed.clone(), lag };
         let start = reflector.start_read();
         let evaluates = reflector.interest(*kind).is_some_and(|interest| interest.evaluates_on_ingest());
         match read {
-            LiveRead::One { namespace, name, known, .. } => {
+            LiveRead::One { namespace, name, .. } => {
+                let known = read.expected_object(reflector);
                 let scope = Some(namespace.as_str()).filter(|n| !n.is_empty());
                 let live = get_live::<K>(&self.client, api, scope, name).await?;
-                let apply = || live_reads::apply_live_read(reflector, *kind, start, *known, live.as_ref());
-                let ahead = ingest_beside(evaluates, apply);
-                Ok((ahead.into_iter().collect(), live.iter().filter_map(below).collect()))
+                let apply = || live_reads::apply_live_read(reflector, *kind, start, known, live.as_ref());
+                let drifts = ingest_beside(evaluates, apply).into_iter().map(drift_of).collect();
+                let workloads = live.iter().filter_map(below).collect();
+                Ok(LiveReadResult { drifts, workloads, unlisted: Vec::new() })
             }
             LiveRead::All { namespace, .. } => {
                 let scope = Some(namespace.as_str()).filter(|n| !n.is_empty() && api.namespaced);
+                let held = live_reads::held_objects(reflector, *kind, scope);
                 let live = list_live::<K>(&self.client, api, scope, None).await?;
                 let apply = |live| live_reads::apply_live_object(reflector, *kind, start, live);
-                let ahead = ingest_beside(evaluates, || live.iter().filter_map(apply).collect());
+                let ahead: Vec<_> = ingest_beside(evaluates, || live.iter().filter_map(apply).collect());
+                let drifts = ahead.into_iter().map(drift_of).collect();
                 // Only the first few of a list: those are the ones named in a message.
-                Ok((ahead, live.iter().filter_map(below).take(MAX_EXPLAINED_WORKLOADS).collect()))
+                let workloads = live.iter().filter_map(below).take(MAX_EXPLAINED_WORKLOADS).collect();
+                let unlisted = live_reads::unlisted_reads(reflector, held, &live, MAX_UNLISTED_READS);
+                Ok(LiveReadResult { drifts, workloads, unlisted })
             }
-        }
-    }
-
-    /// Reads the pods of a workload that is not ready, or its Events. Returns the next object to read if these do not
-    /// explain it all; `None` where the read failed.
-    async fn explain_workload(&self, below: UnreadyWorkload) -> Option<Option<UnreadyWorkload>> {
-        let UnreadyWorkload { owner, interest, namespace, uid, selector, lookup: at, .. } = &below;
-        let owner = *owner;
-        if let WorkloadLookup::Events(lack, cause) = at {
-            // If the Events cannot be read now, the causes found before are kept.
-            let events = self.list_events(namespace, uid).await?;
-            let found = below.explain_by_events(
-                &events,
-                PodShortage { now: self.clock.now(), ..*lack },
-                cause.clone(),
-            );
-            self.reflector.refine(owner, interest, found);
-            return Some(None);
-        }
-        let pods = ApiKind {
-            group: String::new(),
-            version: "v1".to_owned(),
-            kind: "Pod".to_owned(),
-            plural: "pods".to_owned(),
-            namespaced: true,
-            has_status: true,
-        };
-        match list_live::<ChildObject>(&self.client, &pods, Some(namespace), Some(selector)).await {
-            Ok(pods) => match below.explain_by_pods(&pods) {
-                (found, None) => _ = self.reflector.refine(owner, interest, found),
-                (found, Some(lack)) => {
-                    let lookup = WorkloadLookup::Events(lack, found);
-                    return Some(Some(UnreadyWorkload { lookup, ..below }));
-                }
-            },
-            Err(error) => {
-                self.report_read_error(&error);
-                return None;
-            }
-        }
-        Some(None)
-    }
-
-    /// Lists the Events about a workload that lacks pods; empty if Events may not be listed. `None` if the request
-    /// failed.
-    async fn list_events(&self, namespace: &str, uid: &str) -> Option<Value> {
-        let path = format!(
-            "/api/v1/namespaces/{namespace}/events?fieldSelector=involvedObject.uid={uid}&limit={MAX_WORKLOAD_EVENTS}"
-        );
-        let request = http::Request::get(path).body(Vec::new()).ok()?;
-        match self.client.request::<Value>(request).await {
-            Err(kube::Error::Api(status)) if status.code == 403 => Some(Value::Null),
-            answer => answer
-                .inspect_err(|error| debug!(%error, "failed to list Events of a workload that lacks pods"))
-                .ok(),
         }
     }
 
@@ -337,6 +264,8 @@ pub(crate) struct LiveReadResult {
     pub(crate) drifts: Vec<Drift>,
     /// Workloads whose pods explain why they are not ready.
     workloads: Vec<UnreadyWorkload>,
+    /// Reads of objects that were held and that a complete list lacks.
+    unlisted: Vec<LiveRead>,
 }
 
 /// Change that a live read observed before the watch did.

@@ -39,7 +39,7 @@ pub mod write_reply;
 mod write_schedule;
 
 pub use fleet_numbers::{FindingCounts, FleetNumbers, ParentPolicy};
-pub use live_reads::{KnownObject, LiveRead, WatchLag};
+pub use live_reads::{HeldObject, KnownObject, LiveRead, WatchLag};
 pub use loop_core::Core;
 pub use node_reason::{NodeReason, NodeToken};
 pub use parent_detail::{GroupTally, ParentDetail};

@@ -21,8 +21,8 @@ pub enum LiveRead {
         namespace: String,
         /// Its name.
         name: String,
-        /// Object expected under that name.
-        known: Option<KnownObject>,
+        /// Object expected under that name. Its version is that of the moment at which the read is sent.
+        expected: Option<ObjectId>,
     },
     /// All objects of a kind in one namespace.
     All {
@@ -33,8 +33,8 @@ pub enum LiveRead {
     },
 }
 
-/// Object as cached when the read was ordered. Its name may belong to another object by the time of the response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// Object as held when the read was sent. Its name may belong to another object by the time of the response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KnownObject {
     id: ObjectId,
     version: u64,
@@ -50,6 +50,33 @@ impl KnownObject {
     }
 }
 
+/// Object as held before a list began.
+#[derive(Clone, Debug)]
+pub struct HeldObject {
+    /// Its kind.
+    pub kind: KindId,
+    /// Its namespace; empty for cluster-scoped objects.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Which object it is, and its version.
+    pub known: KnownObject,
+}
+
+impl HeldObject {
+    fn from_row(id: ObjectId, row: &ObjectRow) -> HeldObject {
+        let known = KnownObject { id, version: row.version };
+        let (namespace, name) = (row.namespace.to_string(), row.name.to_string());
+        HeldObject { kind: row.kind, namespace, name, known }
+    }
+
+    /// The read that shows whether it is still there.
+    pub fn into_read(self) -> LiveRead {
+        let HeldObject { kind, namespace, name, known } = self;
+        LiveRead::One { kind, namespace, name, expected: Some(known.id) }
+    }
+}
+
 impl LiveRead {
     /// Kind that is read.
     pub fn kind(&self) -> KindId {
@@ -58,16 +85,24 @@ impl LiveRead {
         }
     }
 
-    /// The object that is expected, by its id.
-    fn known(&self) -> Option<(ObjectId, KnownObject)> {
-        match self {
-            LiveRead::One { known: Some(known), .. } => Some((known.id, *known)),
-            LiveRead::One { known: None, .. } | LiveRead::All { .. } => None,
-        }
+    /// The object that is expected, as it is held now. Must be asked for before the read is sent. `None` where that object is
+    /// not held any more: its id may belong to another one by now.
+    pub fn expected_object(&self, reflector: &Reflector) -> Option<KnownObject> {
+        let LiveRead::One { kind, namespace, name, expected: Some(id) } = self else { return None };
+        let known = |row: &ObjectRow| {
+            let is_same = row.kind == *kind && *row.namespace == **namespace && *row.name == **name;
+            (is_same && !row.is_remembered()).then_some(KnownObject { id: *id, version: row.version })
+        };
+        reflector.read_row(*id, known).flatten()
+    }
+
+    /// Returns `true` if the object that was to be read is known to be gone by now, so that no read is needed.
+    pub fn is_obsolete(&self, reflector: &Reflector) -> bool {
+        matches!(self, LiveRead::One { expected: Some(_), .. }) && self.expected_object(reflector).is_none()
     }
 }
 
-/// Change that a live read observed before the watch did, or an older version than was known when it was ordered: then the
+/// Change that a live read observed before the watch did, or an older version than was known when it was sent: then the
 /// server's history has gone back, as it does when etcd is restored from a backup, and the watch waits for versions that come
 /// again much later.
 #[derive(Clone, Debug)]
@@ -109,19 +144,13 @@ pub(super) fn resync_reads(engine: &Engine, reflector: &Reflector, parent: Objec
 }
 
 fn read_of_object(reflector: &Reflector, id: ObjectId) -> Option<LiveRead> {
-    let one = |row: &ObjectRow| {
-        // A remembered object is deleted, so there is nothing to read.
-        (!row.is_remembered()).then(|| LiveRead::One {
-            kind: row.kind,
-            namespace: row.namespace.to_string(),
-            name: row.name.to_string(),
-            known: Some(KnownObject { id, version: row.version }),
-        })
-    };
-    reflector.read_row(id, one).flatten()
+    // A remembered object is deleted, so there is nothing to read.
+    let held = |row: &ObjectRow| (!row.is_remembered()).then(|| HeldObject::from_row(id, row));
+    reflector.read_row(id, held).flatten().map(HeldObject::into_read)
 }
 
-/// Applies the result of a single read like a watch event; `known` is the object expected. If the result is new, the
+/// Applies the result of a single read like a watch event; `known` is the object expected, as it was held when the read was
+/// sent. If the result is new, the
 /// watch is given some time to deliver it too.
 pub fn apply_live_read<K: ReflectorObject>(
     reflector: &Reflector,
@@ -168,22 +197,35 @@ pub fn apply_live_object<K: ReflectorObject>(
 
 pub(super) fn apply_vanished(reflector: &Reflector, known: KnownObject) -> Option<WatchLag> {
     let object = reflector.read_row(known.id, |row| format!("{}/{}", row.namespace, row.name))?;
-    // An object that changed since was observed later than the read was ordered.
+    // An object that changed since was observed later than the read was sent.
     let awaited = reflector.apply_live_absence(known.id, known.version)?;
     Some(WatchLag { object, before: known.version, live: 0, awaited })
 }
 
 /// Cached objects of a kind before a list begins, in one namespace or in all: those missing from the list are deleted.
-pub fn held_objects(reflector: &Reflector, kind: KindId, namespace: Option<&str>) -> Vec<LiveRead> {
+pub fn held_objects(reflector: &Reflector, kind: KindId, namespace: Option<&str>) -> Vec<HeldObject> {
     let mut held = Vec::new();
     reflector.for_each_row(|id, row| {
         if row.kind == kind && !row.is_remembered() && namespace.is_none_or(|n| *n == *row.namespace) {
-            let (namespace, name) = (row.namespace.to_string(), row.name.to_string());
-            let known = Some(KnownObject { id, version: row.version });
-            held.push(LiveRead::One { kind, namespace, name, known });
+            held.push(HeldObject::from_row(id, row));
         }
     });
     held
+}
+
+/// Reads that follow a complete list: of objects that were held before it began and are missing from it. At most `most`.
+pub fn unlisted_reads<K: ReflectorObject>(
+    reflector: &Reflector,
+    held: Vec<HeldObject>,
+    listed: &[K],
+    most: usize,
+) -> Vec<LiveRead> {
+    let seen = listed.iter().filter_map(|live| reflector.find_object(&live.as_child().meta.uid)).collect();
+    reads_of_missing(held, &seen).take(most).collect()
+}
+
+fn reads_of_missing(held: Vec<HeldObject>, seen: &BTreeSet<ObjectId>) -> impl Iterator<Item = LiveRead> {
+    held.into_iter().filter(|held| !seen.contains(&held.known.id)).map(HeldObject::into_read)
 }
 
 /// Reads that follow a metadata list: objects that are newer in the list, older in it than they were held before, missing from
@@ -191,135 +233,27 @@ pub fn held_objects(reflector: &Reflector, kind: KindId, namespace: Option<&str>
 pub fn outdated_reads(
     reflector: &Reflector,
     kind: KindId,
-    held: Vec<LiveRead>,
+    held: Vec<HeldObject>,
     listed: &[WireMeta],
     most: usize,
 ) -> Vec<LiveRead> {
     let (mut seen, mut behind) = (BTreeSet::new(), Vec::new());
-    let known_before: BTreeMap<ObjectId, KnownObject> = held.iter().filter_map(LiveRead::known).collect();
+    let held_before: BTreeMap<ObjectId, u64> =
+        held.iter().map(|held| (held.known.id, held.known.version)).collect();
     for meta in listed {
         let id = reflector.find_object(&meta.uid);
         seen.extend(id);
         let version = id.and_then(|id| reflector.read_row(id, |row| row.version));
         let wanted = || reflector.wants_object(kind, meta);
-        let older =
-            id.and_then(|id| known_before.get(&id)).filter(|held| held.version > meta.resource_version);
+        let older = id.filter(|id| held_before.get(id).is_some_and(|held| *held > meta.resource_version));
         if older.is_some() || version.map_or_else(wanted, |version| version < meta.resource_version) {
             let (namespace, name) = (meta.namespace.to_string(), meta.name.to_string());
-            behind.push(LiveRead::One { kind, namespace, name, known: older.copied() });
+            behind.push(LiveRead::One { kind, namespace, name, expected: older });
         }
     }
-    let unlisted = |read: &LiveRead| matches!(read, LiveRead::One { known: Some(known), .. } if !seen.contains(&known.id));
-    let gone = held.into_iter().filter(unlisted).take(most);
+    let gone = reads_of_missing(held, &seen).take(most);
     behind.into_iter().take(most).chain(gone).collect()
 }
 
 #[cfg(test)]
-mod tests {
-    use aggregator::PolicyId;
-    use watcher::plan::{
-        AllowedNamespaces, AssessmentRule, ChildRule, FindChildrenBy, Interest, OutcomeRetention,
-    };
-    use watcher::wire::ChildObject;
-
-    use super::*;
-
-    const KIND: KindId = KindId(3);
-
-    fn interest() -> Interest {
-        let find = FindChildrenBy::Owner { group: "example.com".into(), kind: "Database".into() };
-        Interest {
-            assessment_rules: vec![AssessmentRule {
-                limits: readiness::StuckLimits::default(),
-                rule: None,
-                remembers_outcome: false,
-            }],
-            child: vec![ChildRule {
-                policy: PolicyId(1),
-                group: 0,
-                rule_index: 0,
-                find,
-                allowed: AllowedNamespaces::default(),
-                ignore: None,
-                retention: OutcomeRetention::Forget,
-            }],
-            ..Interest::for_kind(KIND, "apps", "Deployment")
-        }
-    }
-
-    fn uid(n: u32) -> String {
-        format!("00000000-0000-4000-8000-0000000000{n:02}")
-    }
-
-    fn deployment(n: u32, version: u32) -> ChildObject {
-        let owner = serde_json::json!([{"apiVersion": "example.com/v1", "kind": "Database", "name": "db", "uid": uid(99)}]);
-        let object = serde_json::json!({"metadata": {"namespace": "shop", "name": "web", "uid": uid(n),
-            "resourceVersion": version.to_string(), "ownerReferences": owner}});
-        serde_json::from_str(&object.to_string()).unwrap()
-    }
-
-    fn shown(n: u32, version: u32) -> (Reflector, Option<KnownObject>) {
-        let reflector = Reflector::new(|| ());
-        reflector.set_interest(interest());
-        let pass = reflector.begin_list(KIND, None);
-        reflector.finish_list(&pass);
-        reflector.apply_object(KIND, &deployment(n, version), None);
-        let Some(LiveRead::One { known, .. }) = held_objects(&reflector, KIND, None).pop() else {
-            panic!("nothing held")
-        };
-        (reflector, known)
-    }
-
-    fn holds(reflector: &Reflector, n: u32) -> bool {
-        reflector.find_object(&uid(n)).is_some_and(|id| reflector.read_row(id, |_| ()).is_some())
-    }
-
-    #[test]
-    fn where_another_one_bears_the_name_the_one_that_was_expected_is_gone() {
-        let (reflector, known) = shown(1, 5);
-        let start = reflector.start_read();
-        assert_eq!(apply_live_read(&reflector, KIND, start, known, Some(&deployment(2, 8))).len(), 2);
-        assert!(!holds(&reflector, 1) && holds(&reflector, 2));
-    }
-
-    #[test]
-    fn a_version_older_than_was_known_shows_that_the_history_has_gone_back_and_is_not_applied() {
-        let (reflector, known) = shown(1, 5);
-        let start = reflector.start_read();
-        let lags = apply_live_read(&reflector, KIND, start, known, Some(&deployment(1, 3)));
-        assert!(matches!(&lags[..], [lag] if lag.went_back() && reflector.is_still_awaited(&lag.awaited)));
-        let version = |reflector: &Reflector| {
-            let id = reflector.find_object(&uid(1)).unwrap();
-            reflector.read_row(id, |row| row.version)
-        };
-        assert_eq!(version(&reflector), Some(5));
-        // What was observed since the read was ordered is newer than its answer, and nothing is wrong.
-        reflector.apply_object(KIND, &deployment(1, 6), None);
-        assert!(apply_live_read(&reflector, KIND, start, known, Some(&deployment(1, 5))).is_empty());
-    }
-
-    #[test]
-    fn a_list_with_an_older_version_than_was_held_before_it_began_calls_for_a_read() {
-        let (reflector, known) = shown(1, 5);
-        let held = held_objects(&reflector, KIND, None);
-        reflector.apply_object(KIND, &deployment(1, 9), None);
-        let reads = |version| {
-            outdated_reads(&reflector, KIND, held.clone(), &[deployment(1, version).meta.clone()], 9)
-        };
-        assert!(reads(5).is_empty() && reads(7).is_empty(), "it may be overtaken");
-        assert!(matches!(&reads(4)[..], [LiveRead::One { known: of, .. }] if *of == known));
-    }
-
-    #[test]
-    fn an_answer_that_was_overtaken_takes_nobody_away() {
-        let (reflector, known) = shown(1, 5);
-        reflector.apply_object(KIND, &deployment(1, 6), None);
-        let start = reflector.start_read();
-        assert!(apply_live_read::<ChildObject>(&reflector, KIND, start, known, None).is_empty());
-        assert!(holds(&reflector, 1));
-        let (reflector, known) = shown(1, 5);
-        let start = reflector.start_read();
-        assert_eq!(apply_live_read::<ChildObject>(&reflector, KIND, start, known, None).len(), 1);
-        assert!(!holds(&reflector, 1));
-    }
-}
+mod tests;

@@ -16,7 +16,7 @@ use crate::service::{AUDIT_PERIOD, ObjectFeed, ServiceUnderTest};
 use crate::timeline::{InvariantFailure, PolicyEvent, SimEvent, SimulationCounts};
 use crate::wires::{
     KindWires, LiveReadWire, PolicyWatch, RuleWire, SimStage, StatusWriteWire, WriteInFlight, count_drift,
-    deliver_write, describe_write, disturb_write, receive_answer, receive_read, receive_reread, send_answer,
+    deliver_write, describe_write, disturb_write, receive_answer, receive_reread, send_answer,
 };
 use crate::world::{FaultConcern, SimWorld};
 
@@ -180,7 +180,7 @@ impl Sim {
             SimEvent::Landed(landed) => receive_answer(stage, kind_wires, *landed),
             SimEvent::Reread(landed) => receive_reread(stage, &landed),
             SimEvent::NextRead => reads.send_next_read(stage, kind_wires),
-            SimEvent::Answered(answered) => receive_read(stage, &answered),
+            SimEvent::Answered(answered) => reads.receive_read(stage, *answered),
             SimEvent::Drift(awaited) => count_drift(stage, &awaited),
             SimEvent::Audit(kind) => reads.audit_kind(stage, kind_wires, kind),
             SimEvent::Policy(event) => policy_watch.run_event(stage, kind_wires, event),

@@ -178,7 +178,7 @@ impl LeaseCandidate {
         }
         // The lease is no longer renewed: writes still in flight end with the leadership at the latest.
         let Some(until) = self.election.leads_until() else { return self.release_lease().await };
-        let clock = self.clock.clone();
+        let clock = self.clock;
         tokio::select! { biased;
             () = written.cancelled() => self.release_lease().await,
             () = clock.sleep_until(Some(until)) => {

@@ -97,11 +97,27 @@ impl<R> ReadQueue<R> {
         turn.find(ready).map(|(lane, _)| *lane)
     }
 
+    /// A read that was taken is not sent after all.
+    pub(super) fn cancel_read(&mut self, lane: ReadLane) {
+        let is_idle = |state: &mut LaneState<R>| {
+            state.unanswered == 0 && state.waiting.is_empty() && state.under_way == 0
+        };
+        if self.end_read(lane).is_some_and(is_idle) {
+            self.lanes.remove(&lane);
+        }
+    }
+
+    fn end_read(&mut self, lane: ReadLane) -> Option<&mut LaneState<R>> {
+        self.under_way = self.under_way.saturating_sub(1);
+        let state = self.lanes.get_mut(&lane)?;
+        state.under_way = state.under_way.saturating_sub(1);
+        Some(state)
+    }
+
     /// A read ended; `answered` if the server said something useful.
     pub(super) fn settle_read(&mut self, lane: ReadLane, answered: bool, now: Instant) {
-        self.under_way = self.under_way.saturating_sub(1);
-        let Some(state) = self.lanes.get_mut(&lane) else { return };
-        state.under_way = state.under_way.saturating_sub(1);
+        let seed = self.seed;
+        let Some(state) = self.end_read(lane) else { return };
         if answered {
             (state.unanswered, state.not_before) = (0, None);
             if state.waiting.is_empty() && state.under_way == 0 {
@@ -116,8 +132,7 @@ impl<R> ReadQueue<R> {
                 ReadLane::Reasons => u64::MAX,
                 ReadLane::Kind(kind) => u64::from(kind),
             };
-            state.not_before =
-                Some(now + UNANSWERED_READ_BACKOFF.delay_after(state.unanswered, self.seed, key));
+            state.not_before = Some(now + UNANSWERED_READ_BACKOFF.delay_after(state.unanswered, seed, key));
         }
     }
 

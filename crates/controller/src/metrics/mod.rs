@@ -31,7 +31,7 @@ use factory::MetricFactory;
 use loop_metrics::LoopMetrics;
 use parent_series::ParentSeries;
 use planned_series::PlannedSeries;
-use units::to_seconds;
+use units::{gauge_value, to_seconds};
 
 use crate::kind_tasks::KindEvent;
 use crate::parent_writer::SettledWrite;
@@ -60,6 +60,7 @@ pub(crate) struct Metrics {
     pub(crate) connections_replaced: IntCounter,
     /// Live reads of the resync.
     pub(crate) resync_reads: IntCounter,
+    resync_queue: IntGauge,
     /// 1 while outcomes of Jobs cannot be saved.
     pub(crate) records_failing: IntGauge,
     /// Requests that bind listed ClusterRoles or delete such bindings, by outcome.
@@ -111,6 +112,8 @@ impl Metrics {
                 "Connection pools that were given up because they did not answer while a new connection did.",
             )?,
             resync_reads: make.counter("resync_reads_total", "Live reads of the periodic resync.")?,
+            resync_queue: make
+                .gauge("resync_queue_length", "Live reads of the periodic resync that wait to be sent.")?,
             records_failing: make
                 .gauge("records_failing", "1 while outcomes of Jobs cannot be saved in ReadinessRecords.")?,
             role_bindings,
@@ -216,6 +219,11 @@ impl Metrics {
     /// Sets the number of parents waiting to be written.
     pub(crate) fn set_write_queue(&self, waiting: usize) {
         self.event_loop.set_write_queue(waiting);
+    }
+
+    /// Sets the number of live reads of the resync that wait.
+    pub(crate) fn set_resync_queue(&self, waiting: usize) {
+        self.resync_queue.set(gauge_value(waiting));
     }
 
     /// Sets the offset of the server's clock, in seconds.

@@ -80,7 +80,7 @@ fn the_number_of_series_does_not_depend_on_how_many_parents_there_are() {
 }
 
 /// Series at the start, by metric, with one policy over six kinds of children.
-const SERIES_AT_START: [(&str, usize); 51] = [
+const SERIES_AT_START: [(&str, usize); 52] = [
     ("rollcall_parents", 8),
     ("rollcall_children", 8 * 6),
     ("rollcall_stuck_children", 6),
@@ -108,6 +108,7 @@ const SERIES_AT_START: [(&str, usize); 51] = [
     ("rollcall_event_to_write_seconds_count", 1),
     ("rollcall_child_duration_seconds_count", 1),
     ("rollcall_resync_reads_total", 1),
+    ("rollcall_resync_queue_length", 1),
     ("rollcall_resync_parents", 1),
     ("rollcall_parents_judged_total", 1),
     ("rollcall_answers_moved_total", 1),

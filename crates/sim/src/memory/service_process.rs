@@ -7,7 +7,7 @@ use std::time::Duration;
 use aggregator::{ChildGroup, EnginePolicy, GroupRole, KindId, KindState, PolicyId, Quorum};
 use readiness::{StuckLimits, Time};
 use rollcall_core::records::{RecordOperation, RecordOperationResult, RecordStore, RecordedKinds};
-use rollcall_core::{Core, GroupSummary, LiveRead, PolicySummary, live_reads};
+use rollcall_core::{Core, GroupSummary, HeldObject, PolicySummary, live_reads};
 use serde_json::Value;
 use timer::{DebounceConfig, Seed};
 use watcher::plan::{
@@ -184,12 +184,12 @@ impl ServiceProcess {
     pub(super) fn read_job_live(&mut self, world: &mut JobCluster) {
         let held = live_reads::held_objects(&self.core.reflector, JOB_KIND, None);
         let at = world.below(held.len());
-        let Some(LiveRead::One { name, known, .. }) = held.into_iter().nth(at) else { return };
+        let Some(HeldObject { name, known, .. }) = held.into_iter().nth(at) else { return };
         let live = world.list_kind(JOB_KIND.0).into_iter().find(|job| job["metadata"]["name"] == *name);
         world.log_event(format_args!("{name} read live"));
         let live = live.as_ref().map(parse_object);
         let start = self.core.reflector.start_read();
-        live_reads::apply_live_read(&self.core.reflector, JOB_KIND, start, known, live.as_ref());
+        live_reads::apply_live_read(&self.core.reflector, JOB_KIND, start, Some(known), live.as_ref());
     }
 
     /// Reads the records, or begins or ends an operation on one.

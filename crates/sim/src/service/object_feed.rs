@@ -13,7 +13,11 @@ use watcher::{ParentObject, ReflectorObject};
 
 use crate::judges::{ShownMoment, ShownObjects};
 use crate::scenario::{Sabotage, Scenario, kind_id};
+use crate::wires::SentRead;
 use crate::world::ModelObject;
+
+/// Maximum number of objects that one list lacks and that are read.
+const MAX_UNLISTED_READS: usize = 500;
 
 /// Both caches, and the interest by which the service's own reads each kind.
 pub(crate) struct ObjectFeed {
@@ -112,35 +116,39 @@ impl ObjectFeed {
         }
     }
 
-    /// Feeds the answer to a live read to the reflector; returns what the watch has not delivered yet.
+    /// Feeds the answer to a live read to the reflector; returns what the watch has not delivered yet, and reads of what a list
+    /// lacks.
     pub(crate) fn feed_live_objects(
         &self,
-        read: &LiveRead,
+        request: SentRead,
         start: ReadStart,
         objects: &[Box<RawValue>],
-    ) -> Vec<live_reads::WatchLag> {
-        if self.interests[read.kind().index()].reads_whole() {
+    ) -> (Vec<live_reads::WatchLag>, Vec<LiveRead>) {
+        if self.interests[request.read.kind().index()].reads_whole() {
             let live: Vec<ParentObject> = objects.iter().filter_map(|o| self.decode_parent(o)).collect();
-            return self.find_ahead(start, read, &live);
+            return self.find_ahead(start, request, &live);
         }
         let live: Vec<ChildObject> =
             objects.iter().filter_map(|o| serde_json::from_str(o.get()).ok()).collect();
-        self.find_ahead(start, read, &live)
+        self.find_ahead(start, request, &live)
     }
 
     fn find_ahead<K: ReflectorObject>(
         &self,
         start: ReadStart,
-        read: &LiveRead,
+        request: SentRead,
         live: &[K],
-    ) -> Vec<live_reads::WatchLag> {
-        let (reflector, kind) = (&self.reflector, read.kind());
+    ) -> (Vec<live_reads::WatchLag>, Vec<LiveRead>) {
+        let (reflector, SentRead { read, expected, held, .. }) = (&self.reflector, request);
+        let kind = read.kind();
         match read {
-            LiveRead::One { known, .. } => {
-                live_reads::apply_live_read(reflector, kind, start, *known, live.first())
+            LiveRead::One { .. } => {
+                (live_reads::apply_live_read(reflector, kind, start, expected, live.first()), Vec::new())
             }
             LiveRead::All { .. } => {
-                live.iter().filter_map(|k| live_reads::apply_live_object(reflector, kind, start, k)).collect()
+                let apply = |k| live_reads::apply_live_object(reflector, kind, start, k);
+                let ahead = live.iter().filter_map(apply).collect();
+                (ahead, live_reads::unlisted_reads(reflector, held, live, MAX_UNLISTED_READS))
             }
         }
     }

@@ -2,7 +2,7 @@
 //! time.
 
 use crate::world::FaultConcern;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 use readiness::saturating_millis;
 use rollcall_core::{KnownObject, LiveRead, live_reads};
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use watcher::reflector::AwaitedVersion;
 use watcher::wire::{ChildObject, WireMeta};
 
-use super::answered_read::{AnsweredRead, OrderedRead};
+use super::answered_read::{AnsweredRead, SentRead};
 use super::kind_wires::KindWires;
 use super::sim_stage::SimStage;
 use super::wire_bodies::WireListBody;
@@ -28,7 +28,7 @@ const MAX_AUDIT_READS: usize = 500;
 
 /// The live reads of one life of the process.
 pub(crate) struct LiveReadWire {
-    queue: VecDeque<OrderedRead>,
+    queue: VecDeque<LiveRead>,
     queued: BTreeSet<LiveRead>,
     /// The next read is scheduled.
     is_reading: bool,
@@ -58,7 +58,7 @@ impl LiveReadWire {
     pub(crate) fn enqueue_reads(&mut self, stage: &mut SimStage, reads: Vec<LiveRead>) {
         for read in reads {
             if self.queued.insert(read.clone()) {
-                self.queue.push_back(order_read(&stage.feed, read));
+                self.queue.push_back(read);
             }
         }
         if !self.is_reading && !self.queue.is_empty() {
@@ -69,40 +69,50 @@ impl LiveReadWire {
 
     /// Sends the next live read.
     pub(crate) fn send_next_read(&mut self, stage: &mut SimStage, wires: &KindWires) {
-        let Some(order) = self.queue.pop_front() else {
+        let Some(read) = self.take_next_read(&stage.feed) else {
             self.is_reading = false;
             return;
         };
-        self.queued.remove(&order.read);
-        self.send_read(stage, wires, order);
+        self.send_read(stage, wires, read);
         stage.world.timeline.schedule_event(READ_INTERVAL_MS, SimEvent::NextRead);
     }
 
-    fn send_read(&mut self, stage: &mut SimStage, wires: &KindWires, order: OrderedRead) {
+    /// Takes the next read of what is not known to be gone by now.
+    fn take_next_read(&mut self, feed: &ObjectFeed) -> Option<LiveRead> {
+        loop {
+            let read = self.queue.pop_front()?;
+            self.queued.remove(&read);
+            if !read.is_obsolete(&feed.reflector) {
+                return Some(read);
+            }
+        }
+    }
+
+    fn send_read(&mut self, stage: &mut SimStage, wires: &KindWires, read: LiveRead) {
         let world = &mut stage.world;
-        let read = &order.read;
         let kind = read.kind().index();
         if world.faults.of(FaultConcern::Reads).strikes(8) || wires.blocked_cause(world, kind).is_some() {
             return;
         }
-        let path = match read {
+        let path = match &read {
             LiveRead::One { namespace, name, .. } => world.object_path(kind, namespace, name),
             LiveRead::All { namespace, .. } => world.list_path(kind, namespace),
         };
+        let mut request = prepare_read(stage, read);
+        let world = &mut stage.world;
         let response = world.read_path(&path);
-        let objects = match (read, response.status) {
-            (_, 404) => Vec::new(),
+        let objects = match (&request.read, response.status) {
+            (_, 404) => {
+                request.held.clear();
+                Vec::new()
+            }
             (LiveRead::One { .. }, _) => serde_json::from_slice(&response.body).into_iter().collect(),
             (LiveRead::All { .. }, _) => read_list(&response.body),
         };
         let late = world.faults.of(FaultConcern::Reads).between(1, 60);
-        let objects = self.deny_sometimes(stage, read, objects);
-        let answered = AnsweredRead {
-            start: stage.feed.reflector.start_read(),
-            sent: stage.feed.shown.moment(),
-            order,
-            objects,
-        };
+        let objects = self.deny_sometimes(stage, &request.read, objects);
+        let (start, sent) = (stage.feed.reflector.start_read(), stage.feed.shown.moment());
+        let answered = AnsweredRead { request, objects, start, sent };
         stage.world.timeline.schedule_event(late, SimEvent::Answered(Box::new(answered)));
     }
 
@@ -140,9 +150,24 @@ impl LiveReadWire {
         }
         let distinct: BTreeSet<LiveRead> = differing.into_iter().collect();
         for read in distinct {
-            let order = order_read(&stage.feed, read);
-            self.send_read(stage, wires, order);
+            self.send_read(stage, wires, read);
         }
+    }
+
+    /// Applies the answer to both caches, and queues reads of what a list lacks.
+    pub(crate) fn receive_read(&mut self, stage: &mut SimStage, answered: AnsweredRead) {
+        apply_read_to_shown(&mut stage.feed, &answered);
+        let AnsweredRead { request, objects, start, .. } = answered;
+        let kind = request.read.kind().index();
+        let (ahead, unlisted) = stage.feed.feed_live_objects(request, start, &objects);
+        if !ahead.is_empty() {
+            let what: Vec<String> = ahead.iter().map(|a| format!("{} at {}", a.object, a.live)).collect();
+            stage.world.timeline.log_kind_event(kind, format_args!("read live {}", what.join(", ")));
+            let awaited = ahead.into_iter().map(|a| a.awaited).collect();
+            stage.world.timeline.schedule_event(WATCH_GRACE_MS, SimEvent::Drift(awaited));
+        }
+        self.enqueue_reads(stage, unlisted);
+        stage.service.wake_loop(&mut stage.world);
     }
 }
 
@@ -150,45 +175,39 @@ fn read_list(body: &[u8]) -> Vec<Box<RawValue>> {
     serde_json::from_slice::<WireListBody>(body).map(|list| list.items).unwrap_or_default()
 }
 
-fn order_read(feed: &ObjectFeed, read: LiveRead) -> OrderedRead {
-    let LiveRead::One { known: Some(known), .. } = &read else {
-        return OrderedRead { read, known: BTreeMap::new() };
-    };
+/// Notes what both caches hold when a read is sent.
+fn prepare_read(stage: &SimStage, read: LiveRead) -> SentRead {
+    let SimStage { feed, world, .. } = stage;
+    let expected = read.expected_object(&feed.reflector);
     // Of others that bear the name, because a watch lost a deletion, the loop learns nothing by this read.
-    let expected =
-        |t: &&std::rc::Rc<ModelObject>| KnownObject::of(&feed.reflector, &t.uid).as_ref() == Some(known);
-    let held = feed.shown.held.values().filter(expected);
-    let known = held.map(|t| (t.uid.clone(), t.version)).collect();
-    OrderedRead { read, known }
+    let is_expected = |t: &&std::rc::Rc<ModelObject>| {
+        expected.is_some() && KnownObject::of(&feed.reflector, &t.uid) == expected
+    };
+    let shown = feed.shown.held.values().filter(is_expected);
+    let known = shown.map(|t| (t.uid.clone(), t.version)).collect();
+    let held = match &read {
+        LiveRead::One { .. } => Vec::new(),
+        LiveRead::All { kind, namespace } => {
+            let is_namespaced = world.api_kind(kind.index()).namespaced;
+            let scope = Some(namespace.as_str()).filter(|n| !n.is_empty() && is_namespaced);
+            live_reads::held_objects(&feed.reflector, *kind, scope)
+        }
+    };
+    SentRead { read, expected, known, held }
 }
 
 /// Applies what a live read shows: each object in the answer is there; and what was known under the name before the
 /// read was sent is gone, if the answer has no object of that name, or one with another UID.
 fn apply_read_to_shown(feed: &mut ObjectFeed, answered: &AnsweredRead) {
-    let kind = answered.order.read.kind().index();
+    let kind = answered.request.read.kind().index();
     for object in &answered.objects {
         let model = feed.model_object(kind, object);
         feed.shown.apply_live(model, answered.sent);
     }
     let live = answered.objects.first().map(|object| feed.model_object(kind, object).uid);
-    for (uid, version) in answered.order.known.iter().filter(|(uid, _)| live.as_ref() != Some(*uid)) {
+    for (uid, version) in answered.request.known.iter().filter(|(uid, _)| live.as_ref() != Some(*uid)) {
         feed.shown.miss_object(uid, *version);
     }
-}
-
-/// Applies the answer to both caches.
-pub(crate) fn receive_read(stage: &mut SimStage, answered: &AnsweredRead) {
-    apply_read_to_shown(&mut stage.feed, answered);
-    let AnsweredRead { order: OrderedRead { read, .. }, objects, start, .. } = answered;
-    let ahead = stage.feed.feed_live_objects(read, *start, objects);
-    if !ahead.is_empty() {
-        let what: Vec<String> = ahead.iter().map(|a| format!("{} at {}", a.object, a.live)).collect();
-        let kind = read.kind().index();
-        stage.world.timeline.log_kind_event(kind, format_args!("read live {}", what.join(", ")));
-        let awaited = ahead.into_iter().map(|a| a.awaited).collect();
-        stage.world.timeline.schedule_event(WATCH_GRACE_MS, SimEvent::Drift(awaited));
-    }
-    stage.service.wake_loop(&mut stage.world);
 }
 
 /// Counts as drift, after the grace time, the facts that are still known from live reads alone: the watch has lost

@@ -15,10 +15,10 @@ mod status_write_wire;
 mod wire_bodies;
 mod write_in_flight;
 
-pub(crate) use answered_read::AnsweredRead;
+pub(crate) use answered_read::{AnsweredRead, SentRead};
 pub(crate) use kind_wire::KindWire;
 pub(crate) use kind_wires::KindWires;
-pub(crate) use live_read_wire::{LiveReadWire, count_drift, receive_read};
+pub(crate) use live_read_wire::{LiveReadWire, count_drift};
 pub(crate) use policy_watch::PolicyWatch;
 pub(crate) use resolving_watches::ResolvedItems;
 pub(crate) use rule_wire::RuleWire;

@@ -204,6 +204,10 @@ impl Reflector {
     /// Records an accepted write and its response. Must be called before the response is applied.
     pub fn on_write_accepted(&self, uid: &str, sent: &[ConditionEntry], answer: &ParentStatus) {
         self.0.last_written.on_accepted(UidKey::from_text(uid), sent, answer);
+        // The answer may come after the parent has gone: then nobody else would forget it.
+        if self.rows().find(uid).is_none() {
+            self.0.last_written.forget(UidKey::from_text(uid));
+        }
     }
 
     /// The server refused what goes beyond this in the status of a parent of this kind. Returns all bounds that are known.

@@ -27,6 +27,7 @@ use drift_log::DriftExample;
 pub(crate) use drift_log::DriftLog;
 use read_queue::ReadLane;
 use resync_queue::{ResyncQueue, ResyncRequest};
+use workload_lookup::WorkloadExplainer;
 
 use crate::clock::ServerClock;
 use crate::failure_reporter::FailureReporter;
@@ -211,6 +212,13 @@ impl LiveReader {
                 Ok(LiveReadResult { drifts, workloads, unlisted })
             }
         }
+    }
+
+    /// Looks up why a workload is not ready. Returns the next object to read; `None` where the read failed.
+    async fn explain_workload(&self, workload: UnreadyWorkload) -> Option<Option<UnreadyWorkload>> {
+        let Self { client, reflector, clock, .. } = self;
+        let explained = WorkloadExplainer { client, reflector, clock }.explain(workload).await;
+        explained.inspect_err(|error| error.iter().for_each(|error| self.report_read_error(error))).ok()
     }
 
     fn report_read_error(&self, error: &LiveReadError) {

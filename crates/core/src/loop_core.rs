@@ -111,6 +111,9 @@ impl Core {
 
     /// Observes changed objects.
     pub fn observe_objects(&mut self, now: Time, moved: &[ObjectId]) {
+        if moved.is_empty() {
+            return;
+        }
         for id in moved {
             self.reflector.date_unready(*id, now);
             let gone = self.reflector.with_view(*id, now, |view| {

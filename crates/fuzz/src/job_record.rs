@@ -39,6 +39,7 @@ pub(crate) fn run(data: &[u8]) {
     check_content(&first);
     let reflector = remembering_reflector();
     let mut store = RecordStore::new(recorded_kinds());
+    store.set_leading(true);
     store.observe_record(&reflector, &record(&first, 10));
     check_memory(&reflector);
     let written = written_back(&mut store, &reflector);
@@ -121,6 +122,7 @@ fn check_written(spec: &Value) {
     assert!(content.outcomes.len() <= MAX_PARENT_OUTCOMES);
     let next = remembering_reflector();
     let mut store = RecordStore::new(recorded_kinds());
+    store.set_leading(true);
     assert_eq!(store.observe_record(&next, &record(spec, 11)), Vec::<String>::new());
     // Which names the parent of that uid has stands in the record as it was first read, until its Jobs are seen.
     let again = written_back(&mut store, &next);

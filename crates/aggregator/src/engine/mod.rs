@@ -119,8 +119,11 @@ impl Engine {
     }
 
     /// Ends the observation of many objects: what lies on a cycle by now counts no more, and what is left of one counts again.
+    #[inline]
     pub fn end_observation(&mut self, now: Time) {
-        self.scheduler.settle_cycles(now);
+        if self.scheduler.graph.has_cycle_doubts() {
+            self.scheduler.settle_cycles(now);
+        }
     }
 
     /// Observes one of many objects; [`Engine::end_observation`] has to follow the last of them.

@@ -326,13 +326,16 @@ impl ChildGraph {
         CountedEdges::of_nodes(self.nodes.iter())
     }
 
+    /// Returns `true` if edges were added or removed that may lie on a cycle.
+    #[inline]
+    pub(crate) fn has_cycle_doubts(&self) -> bool {
+        !self.cycle_doubts.is_empty()
+    }
+
     /// Finds out which edges lie on a cycle since some were added and removed. Returns the evaluations that gained or lost a
     /// child by it, each once.
     pub(crate) fn settle_cycles(&mut self, rules: &ChangedRuleGroups) -> BTreeSet<EvaluationId> {
         let mut moved = BTreeSet::new();
-        if self.cycle_doubts.is_empty() {
-            return moved;
-        }
         let doubts = std::mem::take(&mut self.cycle_doubts);
         let components = self.cycles().components_above(doubts);
         for (child, component) in &components {

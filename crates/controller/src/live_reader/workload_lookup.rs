@@ -5,31 +5,43 @@ use rollcall_core::UnreadyWorkload;
 use rollcall_core::pod_causes::WorkloadLookup;
 use serde_json::Value;
 use tracing::debug;
+use watcher::reflector::Reflector;
 use watcher::wire::ChildObject;
-use watcher::{ApiKind, list_live};
+use watcher::{ApiKind, LiveReadError, list_live};
 
-use super::LiveReader;
+use crate::clock::ServerClock;
 
 /// Maximum number of Events read for one workload. Its controller creates about forty within the hour for which they
 /// are kept.
 const MAX_WORKLOAD_EVENTS: u32 = 500;
 
-impl LiveReader {
+/// Looks up why workloads are not ready.
+pub(super) struct WorkloadExplainer<'r> {
+    pub(super) client: &'r kube::Client,
+    pub(super) reflector: &'r Reflector,
+    /// The API server's clock, which the timestamps of Events come from.
+    pub(super) clock: &'r ServerClock,
+}
+
+impl WorkloadExplainer<'_> {
     /// Reads the pods of a workload that is not ready, or its Events. Returns the next object to read if these do not
-    /// explain it all; `None` where the read failed.
-    pub(super) async fn explain_workload(&self, below: UnreadyWorkload) -> Option<Option<UnreadyWorkload>> {
+    /// explain it all; the error of a read that failed, if it is to be told.
+    pub(super) async fn explain(
+        &self,
+        below: UnreadyWorkload,
+    ) -> Result<Option<UnreadyWorkload>, Option<LiveReadError>> {
         let UnreadyWorkload { owner, interest, namespace, uid, selector, lookup: at, .. } = &below;
         let owner = *owner;
         if let WorkloadLookup::Events(lack, cause) = at {
             // If the Events cannot be read now, the causes found before are kept.
-            let events = self.list_events(namespace, uid).await?;
+            let events = self.list_events(namespace, uid).await.ok_or(None)?;
             let found = below.explain_by_events(
                 &events,
                 PodShortage { now: self.clock.now(), ..*lack },
                 cause.clone(),
             );
             self.reflector.refine(owner, interest, found);
-            return Some(None);
+            return Ok(None);
         }
         let pods = ApiKind {
             group: String::new(),
@@ -39,20 +51,17 @@ impl LiveReader {
             namespaced: true,
             has_status: true,
         };
-        match list_live::<ChildObject>(&self.client, &pods, Some(namespace), Some(selector)).await {
-            Ok(pods) => match below.explain_by_pods(&pods) {
-                (found, None) => _ = self.reflector.refine(owner, interest, found),
-                (found, Some(lack)) => {
-                    let lookup = WorkloadLookup::Events(lack, found);
-                    return Some(Some(UnreadyWorkload { lookup, ..below }));
-                }
-            },
-            Err(error) => {
-                self.report_read_error(&error);
-                return None;
+        let pods = list_live::<ChildObject>(self.client, &pods, Some(namespace), Some(selector)).await?;
+        match below.explain_by_pods(&pods) {
+            (found, None) => {
+                self.reflector.refine(owner, interest, found);
+                Ok(None)
+            }
+            (found, Some(lack)) => {
+                let lookup = WorkloadLookup::Events(lack, found);
+                Ok(Some(UnreadyWorkload { lookup, ..below }))
             }
         }
-        Some(None)
     }
 
     /// Lists the Events about a workload that lacks pods; empty if Events may not be listed. `None` if the request

@@ -117,11 +117,17 @@ impl RecordStore {
         RecordStore { recorded_kinds: spoken_of, ..RecordStore::default() }
     }
 
-    /// Begins or ceases to write. While it does not, another process may know more: records are believed again.
+    /// Begins or ceases to write. While it does not, another process may know more: records are believed again, until this one has
+    /// looked at each of them as the leader.
     pub fn set_leading(&mut self, leads: bool) {
-        self.leads = leads;
-        if !leads {
+        if std::mem::replace(&mut self.leads, leads) == leads {
+            return;
+        }
+        if leads {
+            self.pending.extend(self.records.keys().cloned());
+        } else {
             self.agreed.clear();
+            self.last_sent.clear();
         }
     }
 

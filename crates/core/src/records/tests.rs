@@ -530,3 +530,20 @@ fn an_owner_that_cannot_exist_is_not_remembered() {
         process.rests();
     }
 }
+
+#[test]
+fn a_record_that_stood_while_nobody_led_is_agreed_with_by_who_leads_again() {
+    let mut process = RecordProcess::new();
+    process.see(&job(5, "Failed"));
+    let mut record = process.written();
+    process.keeper.set_leading(false);
+    process.keeper.set_leading(true);
+    process.rests();
+    record["metadata"]["resourceVersion"] = json!("11");
+    let mut forged = record["spec"]["outcomes"][0].clone();
+    (forged["uid"], forged["name"], forged["slot"], forged["outcome"]) =
+        (json!("00000000-0000-4000-8000-000000000003"), json!("seed"), json!("seed"), json!("Complete"));
+    record["spec"]["outcomes"].as_array_mut().unwrap().push(forged);
+    process.keeper.observe_record(&process.reflector, &record);
+    assert!(matches!(process.errand(), RecordOperation::Patch { .. }), "it is to be set right");
+}

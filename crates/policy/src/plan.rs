@@ -245,15 +245,13 @@ impl WatchPlan {
     /// Parents that are chosen by the labels of their namespaces are not looked at before those are known: one that
     /// nothing chooses yet must not be taken for one that nothing chooses any more.
     pub fn await_namespaces(&mut self) {
-        let chooses = |kind: &&mut KindPlan| {
-            let Interest { parent, elsewhere, .. } = &kind.interest;
-            parent.iter().any(|r| r.namespace_selector.is_some())
-                || elsewhere.iter().any(|r| r.namespace_selector.is_some())
-        };
+        let chooses =
+            |kind: &&mut KindPlan| kind.interest.parent.iter().any(|r| r.namespace_selector.is_some());
         self.kinds.values_mut().filter(chooses).for_each(|kind| kind.awaits_library = true);
     }
 
-    /// Leaves what these policies of other releases say on their parents to those.
+    /// Leaves what these policies of other releases say on their parents to those. Nothing waits for labels of namespaces by which
+    /// they choose: this release may have no right to read them.
     pub fn leave_to(&mut self, others: &[CompiledPolicy], registry: &IdRegistry) {
         for other in others.iter().filter(|other| other.shape.is_none()) {
             let kind = registry.find_kind(&other.parent.group, &other.parent.kind);

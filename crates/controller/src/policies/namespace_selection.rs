@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use aggregator::KindId;
-use policy::PolicyInUse;
+use policy::CompiledPolicy;
 use rollcall_core::StagedList;
 use tokio::time::{Instant, sleep_until};
 use watcher::FollowEvent;
@@ -31,8 +31,8 @@ pub(super) struct LabelChange {
 
 impl LabelChange {
     /// True if this policy chooses parents by labels of namespaces, and not the same ones in this namespace as before.
-    fn changes_parents_of(&self, policy: &PolicyInUse) -> bool {
-        policy.compiled.namespace_selector.as_ref().is_some_and(|selector| {
+    fn changes_parents_of(&self, policy: &CompiledPolicy) -> bool {
+        policy.namespace_selector.as_ref().is_some_and(|selector| {
             let is_chosen =
                 |labels: &Option<NamespaceLabels>| labels.as_ref().is_some_and(|of| selector.matches(of));
             is_chosen(&self.before) != is_chosen(&self.after)
@@ -88,10 +88,10 @@ pub(super) fn apply_namespace_event(
 
 /// Policies that choose other parents by these changes than before.
 pub(super) fn policies_choosing_otherwise<'p>(
-    in_use: &'p [PolicyInUse],
+    policies: impl Iterator<Item = &'p CompiledPolicy>,
     changes: &[LabelChange],
-) -> impl Iterator<Item = &'p PolicyInUse> {
-    in_use.iter().filter(|policy| changes.iter().any(|change| change.changes_parents_of(policy)))
+) -> impl Iterator<Item = &'p CompiledPolicy> {
+    policies.filter(|policy| changes.iter().any(|change| change.changes_parents_of(policy)))
 }
 
 /// Kinds to be listed again because other parents are chosen.

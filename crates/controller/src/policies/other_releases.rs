@@ -25,6 +25,8 @@ impl OtherReleases {
 
     pub(super) fn finish_list(&mut self) {
         self.policies.finish_list();
+        let Self { policies, moved } = self;
+        moved.retain(|name, _| policies.items().is_some_and(|others| others.contains_key(name)));
     }
 
     pub(super) fn stage(&mut self, found: FoundPolicy) {
@@ -52,16 +54,26 @@ impl OtherReleases {
         }
     }
 
-    /// What speaks for parents that this release is to leave alone.
+    /// Nothing can be taken back now: the time to do so begins anew.
+    pub(super) fn put_off(&mut self, now: Time) {
+        for since in self.moved.values_mut().filter(|since| **since + HANDED_OVER_AFTER > now) {
+            *since = now;
+        }
+    }
+
+    /// What speaks for parents that this release is to leave alone: what some release has accepted, and writes.
     pub(super) fn claims(&self, settings: &PolicySettings, now: Time) -> Vec<CompiledPolicy> {
         let is_handed_over =
             |name: &str| self.moved.get(name).is_none_or(|since| *since + HANDED_OVER_AFTER <= now);
-        let others = self.policies.items().into_iter().flatten().filter(|(name, _)| is_handed_over(name));
-        others.flat_map(|(_, found)| WrittenPolicy::of(found, settings).compiled).collect()
+        let speaks =
+            |(name, found): &(&String, &FoundPolicy)| is_handed_over(name) && found.status.accepted.is_some();
+        let others = self.policies.items().into_iter().flatten().filter(speaks);
+        let written = others.flat_map(|(_, found)| WrittenPolicy::of(found, settings).compiled);
+        written.filter(|compiled| !compiled.shadow).collect()
     }
 
-    /// When the next of them is to be left alone.
-    pub(super) fn next_handover(&self, now: Time) -> Option<Time> {
-        self.moved.values().map(|since| *since + HANDED_OVER_AFTER).filter(|at| *at > now).min()
+    /// When the next of them is to be left alone, of which it was not known then.
+    pub(super) fn next_handover(&self, then: Time) -> Option<Time> {
+        self.moved.values().map(|since| *since + HANDED_OVER_AFTER).filter(|at| *at > then).min()
     }
 }

@@ -109,7 +109,7 @@ impl PolicyTask {
                     self.on_namespaces_moved(event, &mut state, &mut kinds)?;
                     false
                 }
-                () = self.next_in_time(&state.refused_since, &state.others) => true,
+                () = self.next_in_time(&state.refused_since, &state.others, state.decided_at) => true,
                 () = self.context.refusals.notified(), if writes_status => {
                     state.rights.doubt(&self.context);
                     false
@@ -231,12 +231,17 @@ impl PolicyTask {
 
     /// Waits until a policy that was never accepted has been refused for [`REFUSED_FOR_LONG`], when its Trues are taken back, or
     /// until one that moved is left to another release.
-    async fn next_in_time(&self, refused_since: &BTreeMap<String, Time>, others: &OtherReleases) {
-        let now = self.clock.now();
+    /// `decided_at`: what was due then was looked at.
+    async fn next_in_time(
+        &self,
+        refused_since: &BTreeMap<String, Time>,
+        others: &OtherReleases,
+        decided_at: Time,
+    ) {
         let taken_back = refused_since.values().map(|since| *since + REFUSED_FOR_LONG);
-        let next = taken_back.filter(|at| *at > now).chain(others.next_handover(now)).min();
+        let next = taken_back.filter(|at| *at > decided_at).chain(others.next_handover(decided_at)).min();
         match next {
-            Some(at) => tokio::time::sleep(at - now).await,
+            Some(at) => tokio::time::sleep(at - self.clock.now()).await,
             None => std::future::pending().await,
         }
     }
@@ -264,13 +269,17 @@ impl PolicyTask {
     }
 
     fn replan_all(&self, state: &mut PolicyTaskState, kinds: &mut KindTasks) -> anyhow::Result<()> {
-        if !state.decide(&self.settings, self.clock.now()) {
+        let now = self.clock.now();
+        if !self.leadership.may_write() {
+            state.others.put_off(now);
+        }
+        if !state.decide(&self.settings, now) {
             return Ok(());
         }
         self.context.metrics.planned.policies_refused(state.refusals());
         state.libraries.follow_needed(&self.context, &state.book.in_use);
         let mut plan = build_plan(&state.book.in_use, &state.released, &mut state.registry, &state.libraries);
-        plan.leave_to(&state.others.claims(&self.settings, self.clock.now()), &state.registry);
+        plan.leave_to(&state.others.claims(&self.settings, now), &state.registry);
         if plan.namespaces && state.namespaces.is_none() {
             state.namespaces = Some(self.follow_own(namespace_kind));
         }
@@ -325,13 +334,21 @@ impl PolicyTask {
         for change in &changes {
             self.context.reflector.set_namespace_labels(&change.name, change.after.as_deref());
         }
-        if !was_listed && state.namespace_labels.items().is_some() {
-            return self.replan_all(state, kinds);
+        let is_first = !was_listed && state.namespace_labels.items().is_some();
+        if is_first {
+            self.replan_all(state, kinds)?;
         }
+        let others = state.others.claims(&self.settings, self.clock.now());
+        let relisted: Vec<_> = if is_first {
+            // What is left to other releases did not wait for labels: those that are not known match.
+            others.iter().filter(|other| other.namespace_selector.is_some()).collect()
+        } else {
+            let own = state.book.in_use.iter().map(|policy| &policy.compiled);
+            policies_choosing_otherwise(own.chain(&others), &changes).collect()
+        };
         let now = Instant::now();
-        for policy in policies_choosing_otherwise(&state.book.in_use, &changes) {
-            let parent = &policy.compiled.parent;
-            if let Some(kind) = state.registry.find_kind(&parent.group, &parent.kind) {
+        for policy in relisted {
+            if let Some(kind) = state.registry.find_kind(&policy.parent.group, &policy.parent.kind) {
                 state.relists.request_relist(kind, now);
             }
         }

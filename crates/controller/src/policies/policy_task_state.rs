@@ -44,6 +44,8 @@ pub(super) struct PolicyTaskState {
     pub(super) refused_since: BTreeMap<String, Time>,
     /// Types of conditions by parent kind, of policies that are gone or changed.
     pub(super) released: Released,
+    /// When it was last decided which policies are in force.
+    pub(super) decided_at: Time,
     /// What policies wrote, as it is kept outside the process; `None` where it was not read.
     pub(super) inventory: Option<ConditionInventory>,
     pub(super) registry: IdRegistry,
@@ -151,6 +153,7 @@ impl PolicyTaskState {
     /// Decides which policies are in force; `false` where that cannot be known, because they were not listed.
     pub(super) fn decide(&mut self, settings: &PolicySettings, now: Time) -> bool {
         let Some(items) = self.policies.items() else { return false };
+        self.decided_at = now;
         let before = written(&self.book.in_use);
         self.others.note_moved(self.book.in_use.iter().map(|used| &*used.name), now);
         let departing = self.departures.suspected().filter(|found| !items.contains_key(&found.name));

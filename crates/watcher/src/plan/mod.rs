@@ -35,7 +35,7 @@ use crate::status::{OwnTypes, written_types};
 pub struct ElsewhereRule {
     /// Label selector of the parents.
     pub selector: LabelMatcher,
-    /// Label selector of the parents' namespaces.
+    /// Label selector of the parents' namespaces; one whose labels are not known matches.
     pub namespace_selector: Option<LabelMatcher>,
     /// Types of conditions that it writes.
     pub types: Vec<Box<str>>,

@@ -90,14 +90,11 @@ impl NamespaceTable {
             let read = |object: &RawValue| matcher.read_shape(object.get());
             object.is_none() || matcher.matches(shape.get_or_init(|| object.and_then(read)).as_deref())
         };
-        let is_in_labelled = |selector: Option<&LabelMatcher>| {
-            selector.is_none_or(|selector| {
-                namespaces.get(&*meta.namespace).is_some_and(|labels| selector.matches(labels))
-            })
-        };
         let chosen = |rule: &&ParentRule| {
             let named = rule.namespaces.is_empty() || rule.namespaces.contains(&meta.namespace);
-            let labelled = is_in_labelled(rule.namespace_selector.as_ref());
+            let labelled = rule.namespace_selector.as_ref().is_none_or(|selector| {
+                namespaces.get(&*meta.namespace).is_some_and(|labels| selector.matches(labels))
+            });
             let selected = named && labelled && rule.selector.matches(&meta.labels);
             selected && rule.shape.as_ref().is_none_or(is_of_shape)
         };
@@ -113,7 +110,10 @@ impl NamespaceTable {
             }
         }
         let spoken_for = interest.elsewhere.iter().filter(|rule| {
-            rule.selector.matches(&meta.labels) && is_in_labelled(rule.namespace_selector.as_ref())
+            let may_be_in = |selector: &LabelMatcher| {
+                namespaces.get(&*meta.namespace).is_none_or(|labels| selector.matches(labels))
+            };
+            rule.selector.matches(&meta.labels) && rule.namespace_selector.as_ref().is_none_or(may_be_in)
         });
         let is_own = |kind: &str| of_parent.rules.iter().any(|rule| rule.writes(kind));
         of_parent.elsewhere = spoken_for

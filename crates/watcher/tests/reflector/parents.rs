@@ -266,7 +266,20 @@ fn what_another_release_says_of_a_parent_is_not_ours() {
         let own = own.map(|own| own.into_iter().map(str::to_owned).collect::<Vec<_>>());
         assert_eq!(written.flatten(), own, "{tier}");
     }
+    // By the labels of its namespace: where these are not known, it may be another's.
     let mut taken_up = interest;
+    taken_up.elsewhere[0].namespace_selector = Some(by_tier("gold"));
+    for (labels, is_ours) in [(None, false), (Some("gold"), false), (Some("silver"), true)] {
+        let mut parent = widget(1, 1, &json!({ "conditions": [ours("Ready")] }));
+        parent["metadata"]["labels"] = json!({ "tier": "silver" });
+        let reflector = Reflector::new(|| ());
+        if let Some(tier) = labels {
+            reflector.set_namespace_labels("shop", Some(&[("tier".into(), tier.into())]));
+        }
+        apply(&reflector, &taken_up, &parent);
+        assert_eq!(reflector.find_object(&uid(1_000)).is_some(), is_ours, "{labels:?}");
+    }
+    taken_up.elsewhere[0].namespace_selector = None;
     taken_up.elsewhere[0].types = vec!["Ready".into(), "Reconciling".into(), "Stalled".into()];
     let mut parent = widget(1, 1, &json!({ "conditions": [ours("Ready")] }));
     parent["metadata"]["labels"] = json!({ "tier": "silver" });

@@ -12,9 +12,13 @@ use rules::lua::ScriptLibrary;
 
 use crate::limits::STUCK_AFTER;
 
-/// The libraries that policies name; the error of one that could not be read.
+/// Why nothing is known of a ConfigMap.
+const NOT_READ: &str = "not found, or you may not read it";
+
+/// The libraries that policies name; the error of one that cannot be used, and nothing of one that could not be read: the service
+/// may have read it.
 #[derive(Default)]
-pub(super) struct ClusterLibraries(BTreeMap<String, Result<Arc<ScriptLibrary>, String>>);
+pub(super) struct ClusterLibraries(BTreeMap<String, Option<Result<Arc<ScriptLibrary>, String>>>);
 
 impl ClusterLibraries {
     /// Reads every library that one of these policies names, as it is now or as it was last accepted.
@@ -49,15 +53,18 @@ impl ClusterLibraries {
 
     /// Adds a ConfigMap, by namespace and name, as it was read; `None` if it was not.
     pub(super) fn add_map(&mut self, label: String, map: Option<&serde_json::Value>) {
-        let unread = || Err("not found, or you may not read it".to_owned());
-        self.0.insert(label, map.map_or_else(unread, read_scripts));
+        self.0.insert(label, map.map(read_scripts));
     }
 
     /// What could not be read, with the error.
     pub(super) fn unread(&self) -> impl Iterator<Item = (String, String)> {
-        let failed = self.0.iter().filter_map(|(name, read)| Some((name, read.as_ref().err()?)));
-        failed.map(|(name, why)| (format!("ConfigMap {name}"), why.clone()))
+        let failed = self.0.iter().filter_map(|(name, read)| Some((name, why_unusable(read.as_ref())?)));
+        failed.map(|(name, why)| (format!("ConfigMap {name}"), why.to_owned()))
     }
+}
+
+fn why_unusable(read: Option<&Result<Arc<ScriptLibrary>, String>>) -> Option<&str> {
+    read.map_or(Some(NOT_READ), |read| read.as_ref().err().map(String::as_str))
 }
 
 fn read_scripts(map: &serde_json::Value) -> Result<Arc<ScriptLibrary>, String> {
@@ -69,18 +76,18 @@ fn read_scripts(map: &serde_json::Value) -> Result<Arc<ScriptLibrary>, String> {
 impl LibraryRules for ClusterLibraries {
     fn state(&self, name: &ConfigMapName) -> LibraryState {
         match self.0.get(&name.to_string()) {
-            Some(Ok(_)) => LibraryState::Current,
-            Some(Err(why)) => LibraryState::Missing(why.clone()),
-            None => LibraryState::Unread,
+            Some(Some(Ok(_))) => LibraryState::Current,
+            Some(Some(Err(why))) => LibraryState::Missing(why.clone()),
+            Some(None) | None => LibraryState::Unread,
         }
     }
 
     fn library_rule(&self, name: &ConfigMapName) -> (Arc<CompiledRule>, Arc<str>) {
         match self.0.get(&name.to_string()) {
-            Some(Ok(scripts)) => compile_library_rule(name, scripts.clone(), None, "as it is now"),
+            Some(Some(Ok(scripts))) => compile_library_rule(name, scripts.clone(), None, "as it is now"),
             other => {
-                let why = other.and_then(|read| read.as_ref().err()).map_or("not read", String::as_str);
-                compile_library_rule(name, Arc::default(), Some(why), why)
+                let why = other.map_or(Some("not read"), |read| why_unusable(read.as_ref()));
+                compile_library_rule(name, Arc::default(), why, why.unwrap_or_default())
             }
         }
     }

@@ -82,7 +82,8 @@ impl DecidedPolicies {
     /// Why policies are not in force as they are, each with its name.
     pub(super) fn refusal_texts(&self) -> impl Iterator<Item = (String, String)> {
         self.book.refused.iter().map(|(name, refused)| {
-            let accepted = self.book.accepted.get(name);
+            let is_in_force = self.in_force().any(|(held, _)| held == name);
+            let accepted = self.book.accepted.get(name).filter(|_| is_in_force);
             let then = accepted.map(|spec| format!("; generation {} stays in force", spec.generation));
             (format!("policy {name}"), refused.why.clone() + &then.unwrap_or_default())
         })

@@ -99,6 +99,8 @@ pub(super) struct KindPlaces {
     served: BTreeMap<KindKey, ApiKind>,
     /// Why it is not known where a kind is served.
     doubts: BTreeMap<KindKey, String>,
+    /// Kinds that were not installed when they were last looked for with certainty; `true` once that is doubtful.
+    absent: BTreeMap<KindKey, bool>,
     /// Kinds that are not visible.
     pub(super) hidden: BTreeSet<KindKey>,
     /// Kinds that may be listed in the namespace, and not in all of them.
@@ -133,14 +135,23 @@ impl KindPlaces {
                 Ok(Discovered::Served(api)) => {
                     self.served.insert(key.clone(), api);
                     self.doubts.remove(key);
+                    self.absent.remove(key);
                     continue;
                 }
                 // Not installed: it has no objects.
                 Ok(Discovered::Absent) => {
                     self.doubts.remove(key);
                     self.hidden.remove(key);
+                    self.absent.insert(key.clone(), false);
                     continue;
                 }
+                // A kind that is just being installed is not served yet: it is looked for once more.
+                Ok(Discovered::Unserved(_)) if self.absent.get(key) == Some(&false) => {
+                    self.absent.insert(key.clone(), true);
+                    continue;
+                }
+                // Nor is one that was not there a moment ago to be doubted because of one request.
+                Err(_) if self.absent.contains_key(key) => continue,
                 Ok(Discovered::Unserved(why)) => why,
                 Err(error) => error.to_string(),
             };

@@ -3,7 +3,7 @@
 use readiness::Time;
 use rollcall_core::TreeNode;
 
-use super::pick::{NodeTimes, pick_targets};
+use super::pick::{NodeTimes, node_key, pick_targets};
 use super::target::ObjectTarget;
 
 /// Which part of the trees is shown.
@@ -20,14 +20,20 @@ pub(super) struct TreeSelection<'a> {
 
 impl TreeSelection<'_> {
     /// Selects the targets, or all trees of the namespace.
-    pub(super) fn pick(&self, mut trees: Vec<TreeNode>) -> Vec<TreeNode> {
+    pub(super) fn pick(&self, trees: Vec<TreeNode>) -> Vec<TreeNode> {
         if !self.targets.is_empty() {
             return pick_targets(trees, self.targets);
         }
-        if let Some(namespace) = &self.namespace {
-            trees.retain(|tree| tree.namespace.is_empty() || tree.namespace == *namespace);
+        let Some(namespace) = &self.namespace else { return trees };
+        let mut within = Vec::new();
+        for tree in trees {
+            if tree.namespace.is_empty() || tree.namespace == *namespace {
+                add_once(&mut within, tree);
+            } else {
+                add_parents_below(&mut within, tree, namespace);
+            }
         }
-        trees
+        within
     }
 
     /// Prunes the trees and adds times.
@@ -36,6 +42,23 @@ impl TreeSelection<'_> {
             prune_tree(tree, self.depth, self.limit);
             add_dates(tree, moments);
         }
+    }
+}
+
+/// Adds the parents of a namespace that others elsewhere count.
+fn add_parents_below(within: &mut Vec<TreeNode>, node: TreeNode, namespace: &str) {
+    for child in node.children {
+        if child.namespace == *namespace && !child.policy.is_empty() {
+            add_once(within, child);
+        } else {
+            add_parents_below(within, child, namespace);
+        }
+    }
+}
+
+fn add_once(within: &mut Vec<TreeNode>, node: TreeNode) {
+    if within.iter().all(|known| node_key(known) != node_key(&node) || known.policy != node.policy) {
+        within.push(node);
     }
 }
 
@@ -78,6 +101,27 @@ mod tests {
             children,
             ..TreeNode::default()
         }
+    }
+
+    #[test]
+    fn a_parent_that_counts_elsewhere_is_shown_in_its_own_namespace() {
+        let of = |namespace: &str, policy: &str, node: TreeNode| TreeNode {
+            namespace: namespace.to_owned(),
+            policy: policy.to_owned(),
+            ..node
+        };
+        let backup = || of("store", "backups", node("Backup", "b1", vec![]));
+        let pod = of("store", "", node("Pod", "p", vec![]));
+        let trees = vec![
+            of("vault", "databases", node("Database", "db", vec![backup(), pod])),
+            of("vault", "databases", node("Database", "other", vec![backup()])),
+            of("store", "backups", node("Backup", "b2", vec![])),
+            of("", "tenants", node("Tenant", "t", vec![])),
+        ];
+        let selection =
+            TreeSelection { targets: &[], namespace: Some("store".to_owned()), depth: 9, limit: 9 };
+        let names: Vec<_> = selection.pick(trees).into_iter().map(|tree| tree.name).collect();
+        assert_eq!(names, ["b1", "b2", "t"]);
     }
 
     #[test]

@@ -20,7 +20,7 @@ const REOPEN = 2_000, REOPEN_SPREAD = 3_000;
 /** After a change of very many, pages read the open parent again within this time. */
 const RELOAD_SPREAD = 2_000;
 
-let one = null, opened = 0;
+let one = null, opened = 0, shownTurn = 0;
 const parents = new Parents({ loaded, changed: draw, failed });
 const tree = new Tree($("tree"), (node) => go({ object: place(node) }));
 const below = new Below(
@@ -68,17 +68,19 @@ function failed(error) {
 
 const parentPath = () => `api/v1/parents/${encodeURIComponent(at.parent)}`;
 
-/** Reads the open parent. A response that comes after that of a later request is dropped. */
+/** Reads the open parent. A response that comes after that of a later request is dropped; where each comes later than the next
+ * request, each is shown. */
 async function open() {
   const turn = ++opened;
   $("one").hidden = !at.parent;
   document.body.classList.toggle("open", Boolean(at.parent));
   if (!at.parent) { below.seek(""); return draw(); }
   const [uid, as] = [at.parent, at.as];
-  const wanted = () => turn === opened;
+  const wanted = () => at.parent === uid && at.as === as && turn > shownTurn;
   try {
     const found = await get(`${parentPath()}?policy=${encodeURIComponent(as)}`, wanted);
     if (!found) return;
+    shownTurn = turn;
     if (one && one.uid === found.uid && one.verdict !== found.verdict) say(`${found.name}: ${found.verdict}, ${found.reason}`);
     one = found;
     head(one, address);
@@ -91,7 +93,7 @@ async function open() {
     draw();
     look();
   } catch (error) {
-    if (!wanted()) return;
+    if (turn !== opened) return;
     lost(error);
     if (error.status !== 404 && !error.shut) later(REOPEN + Math.random() * REOPEN_SPREAD);
   }
@@ -294,5 +296,5 @@ unfold();
 for (const id of ["q", "policy", "namespace"]) $(id).value = at[id];
 load().then(() => {
   if (at.parent && $("gate").hidden) open();
-  stay({ hear, again: async () => { await parents.load(); await open(); }, shut: () => !$("gate").hidden });
+  stay({ hear, again: async () => { await parents.load(); open(); }, shut: () => !$("gate").hidden });
 });

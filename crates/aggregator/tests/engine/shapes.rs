@@ -166,7 +166,7 @@ fn the_edges_on_cycles_are_those_that_lead_back_however_owners_come_and_go() {
     }
 }
 
-/// With a search for every edge of every parent this would not end within hours.
+/// With a search from every edge of every parent for each edge that is added, this would not end.
 #[test]
 fn hundreds_of_parents_that_all_own_each_other_come_to_rest() {
     let mut w = EngineHarness::with(policy());

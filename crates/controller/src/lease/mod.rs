@@ -159,7 +159,7 @@ impl LeaseCandidate {
     }
 
     /// Takes part in the election until `stop`. A held lease is released once `written` signals that no write is in
-    /// flight.
+    /// flight, and else left to run out.
     pub(crate) async fn run(mut self, stop: CancellationToken, written: CancellationToken) {
         let LeaseName { namespace, name, identity } = &self.name;
         info!(lease = format!("{namespace}/{name}"), identity, "joining leader election");

@@ -98,7 +98,7 @@ impl DecidedPolicies {
 
     /// Says of the parents of refused policies that these are refused.
     pub(super) fn word_refusals(&self, trees: &mut [TreeNode]) {
-        let refused: Vec<RefusedWords<'_>> = self.refused_names().map(|name| self.words_of(name)).collect();
+        let refused: Vec<RefusalWording<'_>> = self.refused_names().map(|name| self.words_of(name)).collect();
         for tree in trees.iter_mut().filter(|_| !refused.is_empty()) {
             word_refusals_of(tree, &refused);
         }
@@ -109,9 +109,9 @@ impl DecidedPolicies {
         refused.map(|policy| policy.name.as_str())
     }
 
-    fn words_of<'p>(&self, name: &'p str) -> RefusedWords<'p> {
+    fn words_of<'p>(&self, name: &'p str) -> RefusalWording<'p> {
         let why = self.book.refused.get(name).map(|refused| format!(": {}", refused.why));
-        RefusedWords {
+        RefusalWording {
             name,
             rendered: format!("not permitted to list and watch {}", unseen_name(name)),
             told: format!("policy {name} is refused{}", why.unwrap_or_default()),
@@ -120,7 +120,7 @@ impl DecidedPolicies {
 }
 
 /// How it is said that a policy is refused.
-struct RefusedWords<'p> {
+struct RefusalWording<'p> {
     name: &'p str,
     /// What is rendered where it is not known what the policy asks for.
     rendered: String,
@@ -133,7 +133,7 @@ fn unseen_name(policy: &str) -> String {
 }
 
 /// Returns what is said of the objects whose reason has changed in the messages of others.
-fn word_refusals_of(node: &mut TreeNode, refused: &[RefusedWords<'_>]) -> Vec<String> {
+fn word_refusals_of(node: &mut TreeNode, refused: &[RefusalWording<'_>]) -> Vec<String> {
     let mut quotes: Vec<String> =
         node.children.iter_mut().flat_map(|child| word_refusals_of(child, refused)).collect();
     for quote in &quotes {
@@ -141,7 +141,7 @@ fn word_refusals_of(node: &mut TreeNode, refused: &[RefusedWords<'_>]) -> Vec<St
             node.detail.replace(&format!("{quote} (KindNotVisible)"), &format!("{quote} (PolicyRefused)"));
     }
     let own = refused.iter().find(|words| node.policy == words.name && node.detail.contains(&words.rendered));
-    if let Some(RefusedWords { rendered, told, .. }) = own {
+    if let Some(RefusalWording { rendered, told, .. }) = own {
         node.detail = node.detail.replace(rendered, told);
         node.reason = NodeReason::Parent(ParentReason::PolicyRefused);
         quotes.push(format!("{} {}", node.name, node.verdict.to_lowercase()));

@@ -44,6 +44,8 @@ pub enum OwnerKind {
     Deployment,
     /// A Job of the API group `batch`.
     Job,
+    /// A ReplicaSet of the API group `apps`, or a ReplicationController.
+    ReplicaSet,
     /// No controller, or one that makes no difference.
     #[default]
     Other,

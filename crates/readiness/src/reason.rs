@@ -287,7 +287,7 @@ impl Reason {
             Reason::PartitionReached => "rolled out as far as its partition allows",
             Reason::OnDelete => "ready; pods take the new revision when they are deleted",
             Reason::NeverRan => "has not come due yet",
-            Reason::OwnerDecides => "failed; its Job decides whether that counts",
+            Reason::OwnerDecides => "failed; its owner decides whether that counts",
             Reason::Missing => "does not exist",
             Reason::NoSignal => "reports nothing about its readiness",
             Reason::RuleCrashed => "the rule that evaluates it crashed",

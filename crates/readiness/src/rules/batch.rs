@@ -25,8 +25,9 @@ pub(crate) fn judge_job<'a>(f: &'a Facts, limits: &StuckLimits) -> ReadinessRuli
     }
     if s.started.is_none() {
         let branch = Branch::Fact("status.startTime is absent");
+        // A Job that waits in a queue is created long before it is to start.
         return ReadinessRuling::progressing(Reason::NotStarted, branch).escalate_after(
-            f.created,
+            f.created.max(f.changed),
             limits.pending,
             Level::Stuck,
         );

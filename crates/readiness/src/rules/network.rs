@@ -26,8 +26,10 @@ fn judge_load_balancer<'a>(f: &'a Facts, limits: &StuckLimits) -> ReadinessRulin
         );
     }
     let branch = Branch::Fact("status.loadBalancer.ingress is empty");
+    // An old one may have become of this type a moment ago, or have lost its addresses: a controller takes them away when it
+    // ends.
     ReadinessRuling::progressing(Reason::PendingLoadBalancer, branch).escalate_after(
-        f.created,
+        f.created.max(f.changed),
         limits.pending,
         Level::Stuck,
     )

@@ -25,7 +25,9 @@ pub(crate) fn judge_pod<'a>(f: &'a Facts, limits: &StuckLimits) -> ReadinessRuli
 }
 
 fn judge_failed_pod<'a>(f: &'a Facts, branch: Branch<'a>) -> ReadinessRuling<'a> {
-    if f.owner == OwnerKind::Job {
+    // A Job tries again as often as it says; a ReplicaSet has replaced the pod, and does not count it any more: it was evicted, or
+    // its node had no room for it. What is left of it stays until it is collected, which may take days.
+    if matches!(f.owner, OwnerKind::Job | OwnerKind::ReplicaSet) {
         return ReadinessRuling::suspended(Reason::OwnerDecides, branch);
     }
     let ended = f.status.containers.troubled.iter().find(|c| c.ended.is_some()).map(exit_text);

@@ -28,7 +28,8 @@ pub(super) fn is_available_deployment(f: &Facts) -> bool {
         && (n.available > 0 || n.wanted == 0)
 }
 
-/// The current revision of a StatefulSet becomes the updated one at the end of a rollout.
+/// The current revision of a StatefulSet becomes the updated one at the end of a rollout. It is that in the middle of one, too,
+/// which goes back to where it came from. A pod that is about to end is not counted as updated any more.
 pub(super) fn is_available_stateful_set(f: &Facts) -> bool {
     let n = ReplicaNumbers::from_facts(f);
     // API servers before 1.22 do not count available replicas.
@@ -40,7 +41,7 @@ pub(super) fn is_available_stateful_set(f: &Facts) -> bool {
     };
     !f.spec.on_delete
         && f.status.revisions_match == Some(true)
-        && is_within_budget(n.wanted, available, budget)
+        && is_within_budget(n.wanted, available.min(n.updated), budget)
 }
 
 /// Every pod of a rolled-out DaemonSet is of the current template; a new node has none yet.

@@ -29,8 +29,9 @@ pub(super) fn judge_volume_claim<'a>(f: &'a Facts, limits: &StuckLimits) -> Read
                 waiting,
             )
         }
+        // Its first consumer may have come long after it was created.
         Some("Pending") | None => ReadinessRuling::progressing(Reason::VolumePending, branch).escalate_after(
-            f.created,
+            f.created.max(f.changed),
             limits.pending,
             Level::Stuck,
         ),

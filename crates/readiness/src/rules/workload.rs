@@ -65,7 +65,7 @@ fn ready_on_delete() -> ReadinessRuling<'static> {
     ReadinessRuling::ready(Reason::OnDelete, Branch::Fact("spec.updateStrategy.type is OnDelete"))
 }
 
-/// Rules on pods that cannot be created, for example because a quota is exhausted: progressing, and stuck if it lasts.
+/// Rules on pods that cannot be created, for example because a quota is exhausted: failed, and stuck if it lasts.
 fn rule_on_replica_failure<'a>(f: &'a Facts, limits: &StuckLimits) -> Option<ReadinessRuling<'a>> {
     let failure = f.status.find_true_condition("ReplicaFailure")?;
     let reason = Reason::ReplicaFailure(condition_text(failure));
@@ -138,17 +138,17 @@ pub(super) fn judge_stateful_set(f: &Facts) -> ReadinessRuling<'_> {
     if let Some(ruling) = numbers {
         return keep_steady(ruling, is_available_stateful_set(f));
     }
+    // The revisions match in the middle of a rollout, too, that goes back to where it came from.
     let current = f.status.revisions_match == Some(true);
     if f.spec.on_delete {
-        return if current { rule_on_completion(n.wanted) } else { ready_on_delete() };
+        let is_whole = current && n.updated >= n.wanted;
+        return if is_whole { rule_on_completion(n.wanted) } else { ready_on_delete() };
     }
     let partition = f.spec.partition.unwrap_or(0).clamp(0, n.wanted.max(0));
-    if !current && n.updated < n.wanted - partition {
+    if n.updated < n.wanted - partition {
         let branch = Branch::Counts("status.updatedReplicas", n.updated, "spec.replicas", n.wanted);
-        return ReadinessRuling::progressing(
-            Reason::Count(CountedUnit::Updated, clamp_count(n.updated), clamp_count(n.wanted)),
-            branch,
-        );
+        let reason = Reason::Count(CountedUnit::Updated, clamp_count(n.updated), clamp_count(n.wanted));
+        return keep_steady(ReadinessRuling::progressing(reason, branch), is_available_stateful_set(f));
     }
     if !current && partition > 0 {
         let branch = Branch::Fact("all replicas at or above the partition are updated");

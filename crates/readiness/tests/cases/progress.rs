@@ -107,3 +107,34 @@ fn what_makes_no_progress_says_what_it_lacks() {
     assert_eq!(assessment.verdict.reason.to_string(), "2 of 3 replicas ready");
     assert_eq!(assessment.then.unwrap().1.reason.to_string(), "2 of 3 replicas ready, without progress");
 }
+
+/// What waits for something outside, and how it is once that is asked for: long after it was created.
+const WAITS: &str = r#"
+Stuck/NotStarted batch/v1 Job | spec.suspend=false
+Stuck/NotStarted batch/v1 Job | spec.suspend=false | spec.completions=1
+Stuck/PendingLoadBalancer v1 Service | spec.type=LoadBalancer | loadBalancer={}
+Stuck/PendingLoadBalancer networking.k8s.io/v1 Ingress | loadBalancer={}
+Stuck/VolumePending v1 PersistentVolumeClaim | phase=Pending | spec.storageClassName=a | metadata.annotations={"volume.kubernetes.io/selected-node":"n"}
+"#;
+
+#[test]
+fn what_was_asked_for_long_after_its_creation_is_stuck_only_when_it_was_waited_for() {
+    let limits = StuckLimits { pending: Duration::from_mins(10), ..StuckLimits::default() };
+    let by_scheduler = json!({"manager": "scheduler", "operation": "Update", "time": moment_text(3_600),
+        "fieldsV1": {"f:metadata": {"f:annotations": {"f:volume.kubernetes.io/selected-node": {}}}}});
+    for line in table_lines(WAITS) {
+        let (expected, mut object) = parse_line(line);
+        let is_claim = object["kind"] == "PersistentVolumeClaim";
+        let asked = if is_claim { by_scheduler.clone() } else { changed("queue", "f:spec", 3_600) };
+        let others = json!([changed("kubectl", "f:spec", 0), changed("kubectl", "f:metadata", 7_200)]);
+        for (entries, stuck_at) in [(json!([asked, others[0], others[1]]), 4_200), (others.clone(), 600)] {
+            object["metadata"]["managedFields"] = entries;
+            let child = decode(&object);
+            let assessment = assess(kind_of(&child), &child.facts, &limits);
+            assert_eq!(assessment.verdict.level, Level::Progressing, "{line}");
+            let (at, verdict) = *assessment.then.expect("it is stuck some day");
+            let told = format!("{:?}/{}", verdict.level, verdict.reason.as_token());
+            assert_eq!((told.as_str(), (at.0 - CREATED.0) / 1_000), (expected, stuck_at), "{line}");
+        }
+    }
+}

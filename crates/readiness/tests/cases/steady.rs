@@ -29,16 +29,19 @@ Unsteady/ReplicasNotReady apps/v1 Deployment | gen=3 | obs=3 | spec.paused=true 
 Available/ReplicasNotReady apps/v1 StatefulSet | gen=2 | obs=2 | spec.replicas=3 | replicas=3 | readyReplicas=2 | availableReplicas=2 | updatedReplicas=3 | currentRevision=a | updateRevision=a
 Available/ReplicasNotCreated apps/v1 StatefulSet | gen=2 | obs=2 | spec.replicas=4 | replicas=3 | readyReplicas=3 | availableReplicas=3 | updatedReplicas=3 | currentRevision=a | updateRevision=a
 Available/ReplicasLeftOver apps/v1 StatefulSet | gen=2 | obs=2 | spec.replicas=3 | replicas=4 | readyReplicas=4 | availableReplicas=4 | updatedReplicas=4 | currentRevision=a | updateRevision=a
-Available/ReplicasNotReady apps/v1 StatefulSet | gen=2 | obs=2 | spec.replicas=3 | replicas=3 | readyReplicas=1 | availableReplicas=1 | currentRevision=a | updateRevision=a | spec.updateStrategy.rollingUpdate.maxUnavailable=2
-Available/ReplicasNotReady apps/v1 StatefulSet | gen=2 | obs=2 | spec.replicas=4 | replicas=4 | readyReplicas=2 | availableReplicas=2 | currentRevision=a | updateRevision=a | spec.updateStrategy.rollingUpdate.maxUnavailable="60%"
-Available/ReplicasNotReady apps/v1 StatefulSet | gen=2 | obs=2 | spec.replicas=4 | replicas=4 | readyReplicas=3 | availableReplicas=3 | currentRevision=a | updateRevision=a | spec.updateStrategy.rollingUpdate.maxUnavailable="10%"
-Unobserved/StaleGeneration apps/v1 StatefulSet | gen=3 | obs=2 | spec.replicas=4 | replicas=3 | readyReplicas=3 | availableReplicas=3 | currentRevision=a | updateRevision=a
-Unsteady/ReplicasNotReady apps/v1 StatefulSet | gen=2 | obs=2 | spec.replicas=4 | replicas=4 | readyReplicas=1 | availableReplicas=1 | currentRevision=a | updateRevision=a | spec.updateStrategy.rollingUpdate.maxUnavailable="60%"
-Unsteady/ReplicasNotReady apps/v1 StatefulSet | gen=2 | obs=2 | spec.replicas=3 | replicas=3 | readyReplicas=1 | availableReplicas=1 | currentRevision=a | updateRevision=a
-Unsteady/ReplicasNotReady apps/v1 StatefulSet | gen=2 | obs=2 | spec.replicas=1 | replicas=1 | readyReplicas=0 | currentRevision=a | updateRevision=a
-Unsteady/ReplicasNotReady apps/v1 StatefulSet | gen=2 | obs=2 | spec.replicas=3 | replicas=3 | readyReplicas=2 | availableReplicas=2 | currentRevision=a | updateRevision=b
-Unsteady/ReplicasNotReady apps/v1 StatefulSet | gen=2 | obs=2 | spec.replicas=3 | replicas=3 | readyReplicas=2 | availableReplicas=2 | currentRevision=a | updateRevision=a | spec.updateStrategy.type=OnDelete
-Unsteady/StaleGeneration apps/v1 StatefulSet | gen=3 | obs=2 | spec.replicas=6 | replicas=3 | readyReplicas=3 | availableReplicas=3 | currentRevision=a | updateRevision=a
+Available/ReplicasNotReady apps/v1 StatefulSet | gen=2 | obs=2 | spec.replicas=3 | replicas=3 | readyReplicas=1 | availableReplicas=1 | updatedReplicas=3 | currentRevision=a | updateRevision=a | spec.updateStrategy.rollingUpdate.maxUnavailable=2
+Available/ReplicasNotReady apps/v1 StatefulSet | gen=2 | obs=2 | spec.replicas=4 | replicas=4 | readyReplicas=2 | availableReplicas=2 | updatedReplicas=4 | currentRevision=a | updateRevision=a | spec.updateStrategy.rollingUpdate.maxUnavailable="60%"
+Available/ReplicasNotReady apps/v1 StatefulSet | gen=2 | obs=2 | spec.replicas=4 | replicas=4 | readyReplicas=3 | availableReplicas=3 | updatedReplicas=4 | currentRevision=a | updateRevision=a | spec.updateStrategy.rollingUpdate.maxUnavailable="10%"
+# A pod that is about to end is still ready, and not counted as updated; one that goes back to its old template looks the same.
+Available/ReplicasNotUpdated apps/v1 StatefulSet | gen=2 | obs=2 | spec.replicas=3 | replicas=3 | readyReplicas=3 | availableReplicas=3 | updatedReplicas=2 | currentRevision=a | updateRevision=a
+Unsteady/ReplicasNotUpdated apps/v1 StatefulSet | gen=2 | obs=2 | spec.replicas=3 | replicas=3 | readyReplicas=3 | availableReplicas=3 | updatedReplicas=1 | currentRevision=a | updateRevision=a
+Unobserved/StaleGeneration apps/v1 StatefulSet | gen=3 | obs=2 | spec.replicas=4 | replicas=3 | readyReplicas=3 | availableReplicas=3 | updatedReplicas=3 | currentRevision=a | updateRevision=a
+Unsteady/ReplicasNotReady apps/v1 StatefulSet | gen=2 | obs=2 | spec.replicas=4 | replicas=4 | readyReplicas=1 | availableReplicas=1 | updatedReplicas=4 | currentRevision=a | updateRevision=a | spec.updateStrategy.rollingUpdate.maxUnavailable="60%"
+Unsteady/ReplicasNotReady apps/v1 StatefulSet | gen=2 | obs=2 | spec.replicas=3 | replicas=3 | readyReplicas=1 | availableReplicas=1 | updatedReplicas=3 | currentRevision=a | updateRevision=a
+Unsteady/ReplicasNotReady apps/v1 StatefulSet | gen=2 | obs=2 | spec.replicas=1 | replicas=1 | readyReplicas=0 | updatedReplicas=1 | currentRevision=a | updateRevision=a
+Unsteady/ReplicasNotReady apps/v1 StatefulSet | gen=2 | obs=2 | spec.replicas=3 | replicas=3 | readyReplicas=2 | availableReplicas=2 | updatedReplicas=3 | currentRevision=a | updateRevision=b
+Unsteady/ReplicasNotReady apps/v1 StatefulSet | gen=2 | obs=2 | spec.replicas=3 | replicas=3 | readyReplicas=2 | availableReplicas=2 | updatedReplicas=3 | currentRevision=a | updateRevision=a | spec.updateStrategy.type=OnDelete
+Unsteady/StaleGeneration apps/v1 StatefulSet | gen=3 | obs=2 | spec.replicas=6 | replicas=3 | readyReplicas=3 | availableReplicas=3 | updatedReplicas=3 | currentRevision=a | updateRevision=a
 
 # DaemonSet: a node was added, a pod lost; maxUnavailable rounds up.
 Available/ReplicasNotCreated apps/v1 DaemonSet | gen=2 | obs=2 | desiredNumberScheduled=4 | currentNumberScheduled=3 | updatedNumberScheduled=3 | numberReady=3 | numberAvailable=3

@@ -56,13 +56,15 @@ pub(super) fn read_meta_field(key: &str, value: &mut JsonCursor<'_>, meta: &mut 
     }
 }
 
-/// Reads `managedFields`, which fill a third of most objects, where something of them is asked for: by finalizers, or by
-/// counts of replicas or completions.
+/// Reads `managedFields`, which fill a third of most objects, where something of them is asked for: by finalizers, by counts
+/// of replicas or completions, or by what is measured from the last change.
 pub(super) fn read_managed_fields(mut fields: JsonCursor<'_>, meta: &mut WireMeta, facts: &mut Facts) {
     let (spec, status) = (&facts.spec, &facts.status);
     let counts = [spec.replicas, spec.completions, status.desired, status.active];
     let has_counts = counts.iter().any(Option::is_some) || !status.counts.is_empty();
-    if !meta.finalizers.is_empty() || has_counts {
+    let is_not_started = spec.suspended.is_some() && status.started.is_none();
+    let waits_from_change = is_not_started || facts.provisioning || status.addresses == Some(0);
+    if !meta.finalizers.is_empty() || has_counts || waits_from_change {
         fields.each_element(|entry| read_manager_entry(entry, meta, facts));
     }
 }
@@ -78,6 +80,8 @@ fn read_manager_entry(entry: &mut JsonCursor<'_>, meta: &mut WireMeta, facts: &m
             value.each_member(|key, fields| match key {
                 "f:spec" | "f:status" => is_content = true,
                 "f:metadata" if has_finalizers => read_finalizer_names(fields, &mut names),
+                // A claim is asked to be provisioned by an annotation.
+                "f:metadata" if facts.provisioning => is_content |= has_provisioning_annotation(fields),
                 _ => {}
             });
         }
@@ -91,6 +95,16 @@ fn read_manager_entry(entry: &mut JsonCursor<'_>, meta: &mut WireMeta, facts: &m
     if !manager.is_empty() {
         meta.setters.extend(names.into_iter().map(|name| (name, manager.as_ref().into())));
     }
+}
+
+fn has_provisioning_annotation(metadata: &mut JsonCursor<'_>) -> bool {
+    let mut has_any = false;
+    each_member_named(metadata, "f:annotations", |annotations| {
+        annotations.each_member(|key, _| {
+            has_any |= key.strip_prefix("f:").is_some_and(|key| PROVISIONING_ANNOTATIONS.contains(&key));
+        });
+    });
+    has_any
 }
 
 fn read_finalizer_names(metadata: &mut JsonCursor<'_>, names: &mut Vec<Box<str>>) {

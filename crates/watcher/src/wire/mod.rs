@@ -133,6 +133,7 @@ impl ChildObject {
         facts.owner = match controller.map(|o| (&*o.api_version, &*o.kind)) {
             Some(("apps/v1", "Deployment")) => OwnerKind::Deployment,
             Some(("batch/v1", "Job")) => OwnerKind::Job,
+            Some(("apps/v1", "ReplicaSet") | ("v1", "ReplicationController")) => OwnerKind::ReplicaSet,
             _ => OwnerKind::Other,
         };
     }

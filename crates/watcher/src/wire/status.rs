@@ -66,7 +66,7 @@ pub(super) fn read_status_field<'a>(
             status.counts.extend(pairs.current_healthy.map(|n| CountField { name: key.into(), value: n }));
         }
         "desiredHealthy" => pairs.desired_healthy = value.read_integer(),
-        "loadBalancer" => status.addresses = count_addresses(value),
+        "loadBalancer" => status.addresses = Some(count_addresses(value)),
         "reason" => status.reason = value.read_prefix(MAX_STATUS_WORD_BYTES).map(Into::into),
         "message" => status.message = value.read_prefix(MAX_STATUS_WORD_BYTES * 2).map(Into::into),
         // Pod fields that never carry a readiness signal.
@@ -143,14 +143,12 @@ fn read_unknown_field(key: &str, value: &mut JsonCursor<'_>, status: &mut Status
 }
 
 /// Number of entries in `loadBalancer.ingress`.
-fn count_addresses(object: &mut JsonCursor<'_>) -> Option<u32> {
-    let mut addresses = None;
+fn count_addresses(object: &mut JsonCursor<'_>) -> u32 {
+    let mut count = 0;
     object.each_member(|key, value| {
         if key == "ingress" {
-            let mut count = 0;
-            let is_list = value.each_element(|_| count += 1);
-            addresses = is_list.then_some(count);
+            value.each_element(|_| count += 1);
         }
     });
-    addresses
+    count
 }

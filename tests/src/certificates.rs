@@ -52,6 +52,19 @@ pub(crate) fn client(folder: &Path, name: &str, until: &str) -> Result<(PathBuf,
     Ok((folder.join(format!("{name}.pem")), folder.join(format!("{name}.key"))))
 }
 
+/// Replaces the certificate that the API server shows by a new one, of another key and of no authority that was trusted before;
+/// the server reads it again by itself.
+pub(crate) fn replace_serving(folder: &Path) -> Result<()> {
+    let names =
+        "-addext subjectAltName=IP:127.0.0.1,DNS:localhost -addext basicConstraints=critical,CA:FALSE";
+    let args = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 30 -subj /CN=next";
+    openssl(folder, &format!("{args} {names} -keyout next.key -out next.crt"))?;
+    for (made, used) in [("next.key", "apiserver.key"), ("next.crt", "apiserver.crt")] {
+        fs::rename(folder.join(made), folder.join("certificates").join(used))?;
+    }
+    Ok(())
+}
+
 fn openssl(folder: &Path, args: &str) -> Result<()> {
     let made = Command::new("openssl").args(args.split(' ')).current_dir(folder).output();
     let made = made.context("failed to run openssl")?;

@@ -151,6 +151,13 @@ impl ControlPlane {
         Ok(fs::write(file, text.to_string())?)
     }
 
+    /// Replaces the certificate of the API server, and waits until it shows the new one to new clients.
+    pub async fn replace_certificate(&self) -> Result<()> {
+        certificates::replace_serving(&self.folder)?;
+        // The administrator's kubeconfig trusts the new one alone.
+        self.until_ready().await
+    }
+
     /// Waits until the API server is ready.
     pub async fn until_ready(&self) -> Result<()> {
         let answered = async {
@@ -243,10 +250,36 @@ impl ControlPlane {
 
     /// Requests a token of a service account.
     pub async fn token_of(&self, namespace: &str, service_account: &str) -> Result<String> {
+        self.request_token(namespace, service_account, &serde_json::Value::Null).await
+    }
+
+    /// Requests a token of a service account that is valid for as long as this Secret of its namespace is there.
+    pub async fn token_bound_to(
+        &self,
+        namespace: &str,
+        service_account: &str,
+        secret: &serde_json::Value,
+    ) -> Result<String> {
+        let metadata = &secret["metadata"];
+        let bound = json!({
+            "apiVersion": "v1", "kind": "Secret", "name": metadata["name"], "uid": metadata["uid"],
+        });
+        self.request_token(namespace, service_account, &bound).await
+    }
+
+    async fn request_token(
+        &self,
+        namespace: &str,
+        service_account: &str,
+        bound: &serde_json::Value,
+    ) -> Result<String> {
         let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{service_account}/token");
         let expectation = json!({
             "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
-            "spec": { "expirationSeconds": 7200, "audiences": ["https://kubernetes.default.svc"] },
+            "spec": {
+                "expirationSeconds": 7200, "audiences": ["https://kubernetes.default.svc"],
+                "boundObjectRef": bound,
+            },
         });
         let answer = self
             .admin()

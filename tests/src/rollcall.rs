@@ -45,6 +45,13 @@ pub trait TenantRollcall {
         variables: &[(&str, &str)],
     ) -> impl Future<Output = Result<RollcallProcess>> + Send;
 
+    /// Like [`TenantRollcall::rollcall_at`], with a kubeconfig that is there.
+    fn rollcall_with(
+        &self,
+        kubeconfig: &Path,
+        options: &[&str],
+    ) -> impl Future<Output = Result<RollcallProcess>> + Send;
+
     /// Like [`TenantRollcall::rollcall_in`], with this binary.
     fn rollcall_of(
         &self,
@@ -84,6 +91,10 @@ impl TenantRollcall for TestTenant {
         self.rollcall_of(&places::rollcall()?, url, options, variables).await
     }
 
+    async fn rollcall_with(&self, kubeconfig: &Path, options: &[&str]) -> Result<RollcallProcess> {
+        start_rollcall(self, &places::rollcall()?, kubeconfig, options, &[])
+    }
+
     async fn rollcall_of(
         &self,
         program: &Path,
@@ -91,37 +102,46 @@ impl TenantRollcall for TestTenant {
         options: &[&str],
         variables: &[(&str, &str)],
     ) -> Result<RollcallProcess> {
-        let kubeconfig = self.kubeconfig(url).await?;
-        let given = options.iter().find_map(|option| option.strip_prefix("--listen="));
-        let listen = given.map_or(format!("127.0.0.1:{}", free_ports(1)?[0]), str::to_owned);
-        // A listener on all addresses is reached on loopback.
-        let address = listen.replace("0.0.0.0", "127.0.0.1");
-        let mut args = vec![
-            "run".to_owned(),
-            format!("--kubeconfig={}", kubeconfig.display()),
-            format!("--listen={listen}"),
-            "--log-format=json".to_owned(),
-        ];
-        if !options.iter().any(|option| option.starts_with("--policy-selector=")) {
-            args.push(format!("--policy-selector={TENANT_LABEL}={}", self.name));
-        }
-        if !options.iter().any(|option| option.starts_with("--records-namespace=")) {
-            args.push(format!("--records-namespace={}", self.name));
-        }
-        let others = options.iter().filter(|option| !option.starts_with("--listen="));
-        args.extend(others.map(|&option| option.to_owned()));
-        let log = self.folder.join("rollcall.log");
-        let own = [("RUST_BACKTRACE", "1")];
-        let variables = own.iter().chain(variables);
-        let env: Vec<_> = variables.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let process = LoggedProcess::start("rollcall", program, &args, &env, &log)?;
-        if let Ok(mut logs) = self.logs.lock()
-            && !logs.contains(&log)
-        {
-            logs.push(log);
-        }
-        Ok(RollcallProcess { process, address })
+        start_rollcall(self, program, &self.kubeconfig(url).await?, options, variables)
     }
+}
+
+fn start_rollcall(
+    tenant: &TestTenant,
+    program: &Path,
+    kubeconfig: &Path,
+    options: &[&str],
+    variables: &[(&str, &str)],
+) -> Result<RollcallProcess> {
+    let given = options.iter().find_map(|option| option.strip_prefix("--listen="));
+    let listen = given.map_or(format!("127.0.0.1:{}", free_ports(1)?[0]), str::to_owned);
+    // A listener on all addresses is reached on loopback.
+    let address = listen.replace("0.0.0.0", "127.0.0.1");
+    let mut args = vec![
+        "run".to_owned(),
+        format!("--kubeconfig={}", kubeconfig.display()),
+        format!("--listen={listen}"),
+        "--log-format=json".to_owned(),
+    ];
+    if !options.iter().any(|option| option.starts_with("--policy-selector=")) {
+        args.push(format!("--policy-selector={TENANT_LABEL}={}", tenant.name));
+    }
+    if !options.iter().any(|option| option.starts_with("--records-namespace=")) {
+        args.push(format!("--records-namespace={}", tenant.name));
+    }
+    let others = options.iter().filter(|option| !option.starts_with("--listen="));
+    args.extend(others.map(|&option| option.to_owned()));
+    let log = tenant.folder.join("rollcall.log");
+    let own = [("RUST_BACKTRACE", "1")];
+    let variables = own.iter().chain(variables);
+    let env: Vec<_> = variables.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let process = LoggedProcess::start("rollcall", program, &args, &env, &log)?;
+    if let Ok(mut logs) = tenant.logs.lock()
+        && !logs.contains(&log)
+    {
+        logs.push(log);
+    }
+    Ok(RollcallProcess { process, address })
 }
 
 impl RollcallProcess {

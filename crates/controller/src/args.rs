@@ -1,29 +1,21 @@
 //! Command line of the service. Every flag can also be set by an environment variable `ROLLCALL_…`.
 
+mod cluster;
+
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use readiness::Time;
 
 use crate::lease::LeaseName;
 use crate::listener::{CertificateSource, ConnectionLimits};
 
+pub use cluster::{ClusterArgs, SelectedCluster};
+
 /// Listen address of the probes in a pod.
 const DEFAULT_PROBE_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8081);
-
-/// Selects the cluster, as kubectl does.
-#[derive(Args, Clone, Debug, Default)]
-pub struct ClusterArgs {
-    /// Path of the kubeconfig file. Defaults to $KUBECONFIG, then ~/.kube/config, then the pod's service account.
-    #[arg(long, env = "ROLLCALL_KUBECONFIG", global = true, value_name = "FILE")]
-    pub kubeconfig: Option<PathBuf>,
-    /// Context of the kubeconfig. Defaults to its current context.
-    #[arg(long, env = "ROLLCALL_CONTEXT", global = true, value_name = "NAME")]
-    pub context: Option<String>,
-}
 
 /// Arguments of `rollcall run`.
 #[derive(Args, Clone, Debug)]
@@ -208,52 +200,6 @@ impl ListenerArgs {
             return Some(CertificateSource::Files { certificate, key });
         }
         self.tls_self_signed.then_some(CertificateSource::SelfSigned(names))
-    }
-}
-
-impl ClusterArgs {
-    /// Client configuration for the selected cluster.
-    pub async fn client_config(&self) -> anyhow::Result<kube::Config> {
-        Ok(self.client_config_with_origin().await?.0)
-    }
-
-    /// Client configuration, and true if it is the in-cluster configuration of a pod.
-    pub async fn client_config_with_origin(&self) -> anyhow::Result<(kube::Config, bool)> {
-        use anyhow::Context;
-        let options = KubeConfigOptions { context: self.context.clone(), ..Default::default() };
-        if self.kubeconfig.is_none()
-            && self.context.is_none()
-            && kube::Config::from_kubeconfig(&options).await.is_err()
-            && let Ok(config) = kube::Config::incluster()
-        {
-            return Ok((config, true));
-        }
-        let (read, place) = self.read_kubeconfig()?;
-        let known = read.contexts.iter().map(|context| context.name.clone()).collect::<Vec<_>>().join(", ");
-        let config = kube::Config::from_custom_kubeconfig(read, &options).await;
-        let config = config.with_context(|| format!("failed to use {place}; its contexts: {known}"))?;
-        Ok((config, false))
-    }
-
-    /// Reads the selected kubeconfig. Also returns a description of its origin for error messages.
-    fn read_kubeconfig(&self) -> anyhow::Result<(Kubeconfig, String)> {
-        use anyhow::Context;
-        if let Some(path) = &self.kubeconfig {
-            let place = format!("kubeconfig {}", path.display());
-            return Ok((
-                Kubeconfig::read_from(path).with_context(|| format!("failed to read {place}"))?,
-                place,
-            ));
-        }
-        let read = Kubeconfig::read();
-        let none = matches!(&read, Err(KubeconfigError::FindPath | KubeconfigError::ReadConfig(..)));
-        let read = read.context(if none {
-            "no cluster configured: found neither a kubeconfig ($KUBECONFIG, ~/.kube/config, --kubeconfig) \
-             nor a pod's service account; `rollcall demo` runs without a cluster"
-        } else {
-            "failed to read the kubeconfig"
-        })?;
-        Ok((read, "the kubeconfig".to_owned()))
     }
 }
 

@@ -67,6 +67,7 @@ mod releases;
 mod restart;
 mod rights;
 mod rollout;
+mod rotation;
 mod rule_edits;
 mod rules;
 mod sentences;

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 use watcher::ConnectionMonitor;
 
-use crate::args::{ClusterArgs, RunArgs};
+use crate::args::{ClusterArgs, RunArgs, SelectedCluster};
 use crate::build_info;
 use crate::clock::ServerClock;
 use crate::event_loop::TreeSender;
@@ -53,14 +53,14 @@ pub async fn run_service(cluster: &ClusterArgs, args: RunArgs) -> anyhow::Result
         Some(path) => PolicySource::File(read_file(path)?),
         None => PolicySource::Cluster(policy::parse_selector(args.policy_selector.as_deref().unwrap_or(""))?),
     };
-    let (config, in_pod) = cluster.client_config_with_origin().await?;
+    let SelectedCluster { config, in_pod, authorities } = cluster.select_cluster().await?;
     info!(version = build_info::VERSION, commit = build_info::COMMIT, server = %config.cluster_url, "starting rollcall");
     let clock = ServerClock::from_responses();
     let lease = args.lease.lease_to_hold(in_pod, &config.default_namespace, clock.local_clock().now());
     let mut args = args;
     args.grant_roles = policy::rbac::unique_grant_roles(&args.grant_roles).map_err(anyhow::Error::msg)?;
     args.records_namespace = args.records_namespace.or(in_pod.then(|| config.default_namespace.clone()));
-    let (client, monitor) = watcher::timed_client(config, Arc::new(clock.clone()))
+    let (client, monitor) = watcher::timed_client(config, authorities, Arc::new(clock.clone()))
         .context("failed to create a Kubernetes client")?;
     let listener = bind_listener(args.listen, "--listen").await?;
     let probes = match args.listener.probe_address(in_pod) {

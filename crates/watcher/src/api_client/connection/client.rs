@@ -1,5 +1,6 @@
 //! Clients over a pool that can be replaced.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -8,7 +9,7 @@ use kube::client::{Body, ClientBuilder, ConfigExt};
 use tower_service::Service;
 
 use super::BoxError;
-use super::connector::pool_opener;
+use super::connector::HttpsOpener;
 use super::monitor::ConnectionMonitor;
 use super::transport::{PoolSlot, PooledTransport};
 use crate::api_client::date_header::{DateLayer, DateObserver};
@@ -19,25 +20,28 @@ use crate::api_client::date_header::{DateLayer, DateObserver};
 /// works for them. With another one, kube would retry after a 429 by itself, up to fifteen times and for up to 1,000 s,
 /// without reporting it.
 pub fn client_without_retries(config: kube::Config) -> Result<kube::Client, kube::Error> {
-    Ok(build_client(config, None)?.0)
+    Ok(build_client(config, None, None)?.0)
 }
 
 /// Creates a [`client_without_retries`] that reports the `Date` of each response to `keeper`, and what looks after its
-/// connections while it runs.
+/// connections while it runs. That reads the certificates again when their files change: those of `config`, and the one of the
+/// authorities that it trusts, if it came from a file.
 pub fn timed_client(
     config: kube::Config,
+    authorities: Option<PathBuf>,
     keeper: Arc<dyn DateObserver>,
 ) -> Result<(kube::Client, ConnectionMonitor), kube::Error> {
-    let (client, slot) = build_client(config, Some(keeper))?;
+    let (client, slot) = build_client(config, authorities, Some(keeper))?;
     let monitor = ConnectionMonitor::new(client.clone(), slot);
     Ok((client, monitor))
 }
 
 fn build_client(
     config: kube::Config,
+    authorities: Option<PathBuf>,
     keeper: Option<Arc<dyn DateObserver>>,
 ) -> Result<(kube::Client, Arc<PoolSlot>), kube::Error> {
-    let slot = Arc::new(PoolSlot::new(pool_opener(&config)?));
+    let slot = Arc::new(PoolSlot::new(HttpsOpener::new(config.clone(), authorities)?));
     let (base, headers, auth) =
         (config.base_uri_layer(), config.extra_headers_layer()?, config.auth_layer()?);
     let transport = PooledTransport(slot.clone());

@@ -1,5 +1,7 @@
 //! How connections are made: TCP with keep-alive, and TLS.
 
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -12,8 +14,9 @@ use hyper_util::rt::TokioExecutor;
 use kube::client::{Body, ClientBuilder, ConfigExt};
 
 use super::BoxError;
+use super::certificates::CertificateFiles;
 use super::pool::{ConnectionPool, SendRequest, WireBody};
-use super::transport::PoolOpener;
+use super::transport::OpenPool;
 
 /// Longest time to connect. 10 s.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -27,17 +30,84 @@ const KEEPALIVE_PROBES: u32 = 3;
 #[cfg(target_os = "linux")]
 const UNACKNOWLEDGED_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Prepares pools of connections to the server that `config` names.
-pub(super) fn pool_opener(config: &kube::Config) -> Result<PoolOpener, kube::Error> {
-    if config.proxy_url.is_some() {
-        // kube is built without proxies, and says so in its own words.
-        ClientBuilder::try_from(config.clone())?;
+/// Opens pools of connections with one state of the certificates.
+type HttpsPools = Box<dyn Fn(u64) -> ConnectionPool + Send + Sync>;
+
+/// Opens pools of connections to the server that a configuration names.
+pub(super) struct HttpsOpener {
+    config: kube::Config,
+    files: CertificateFiles,
+    state: Mutex<CertificateState>,
+}
+
+/// The certificates in use.
+struct CertificateState {
+    pools: HttpsPools,
+    /// Number of times that they changed.
+    version: u64,
+    /// What the files held when they were read last, whether it could be used or not.
+    fingerprint: Option<u64>,
+}
+
+impl HttpsOpener {
+    /// Prepares pools; the authorities are read from `authorities` again, if there is such a file.
+    pub(super) fn new(config: kube::Config, authorities: Option<PathBuf>) -> Result<Self, kube::Error> {
+        if config.proxy_url.is_some() {
+            // kube is built without proxies, and says so in its own words.
+            ClientBuilder::try_from(config.clone())?;
+        }
+        let files = CertificateFiles::new(&config, authorities);
+        let contents = files.read();
+        // They may have changed since the configuration was read.
+        let current = contents.as_ref().and_then(|contents| contents.apply_to(&config).ok());
+        let pools = https_pools(current.as_ref().unwrap_or(&config))?;
+        let fingerprint = contents.map(|contents| contents.fingerprint);
+        let state = Mutex::new(CertificateState { pools, version: 0, fingerprint });
+        Ok(HttpsOpener { config, files, state })
     }
+
+    fn lock(&self) -> MutexGuard<'_, CertificateState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl OpenPool for HttpsOpener {
+    fn read_certificates(&self) -> u64 {
+        let Some(contents) = self.files.read() else { return self.lock().version };
+        let mut state = self.lock();
+        if state.fingerprint != Some(contents.fingerprint) {
+            state.fingerprint = Some(contents.fingerprint);
+            let pools = contents
+                .apply_to(&self.config)
+                .and_then(|config| https_pools(&config).map_err(BoxError::from));
+            match pools {
+                Ok(pools) => {
+                    state.pools = pools;
+                    state.version += 1;
+                    tracing::info!("read the certificates for the API server again: they changed");
+                }
+                // Half of what is being replaced: the next read sees the other half.
+                Err(error) => tracing::warn!(
+                    %error,
+                    "the changed certificates for the API server cannot be used; those before are kept"
+                ),
+            }
+        }
+        state.version
+    }
+
+    fn open_pool(&self) -> ConnectionPool {
+        let state = self.lock();
+        (state.pools)(state.version)
+    }
+}
+
+fn https_pools(config: &kube::Config) -> Result<HttpsPools, kube::Error> {
     let connector = config.rustls_https_connector_with_connector(tcp_connector())?;
-    Ok(Box::new(move || {
+    Ok(Box::new(move |certificates| {
         let requests = Client::builder(TokioExecutor::new()).build(connector.clone());
         let probes = Client::builder(TokioExecutor::new()).pool_max_idle_per_host(1).build(connector.clone());
-        ConnectionPool::new(Box::new(HyperSender(requests)), Box::new(HyperSender(probes)))
+        ConnectionPool::new(Box::new(HyperSender(requests)), Box::new(HyperSender(probes)), certificates)
     }))
 }
 
@@ -63,5 +133,44 @@ impl<C: Connect + Clone + Send + Sync + 'static> SendRequest for HyperSender<C> 
     ) -> BoxFuture<'static, Result<Response<WireBody>, BoxError>> {
         let answer = self.0.request(request);
         async move { Ok(answer.await?.map(|body| body.map_err(BoxError::from).boxed_unsync())) }.boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two authorities, of which nobody has the keys.
+    const AUTHORITIES: [&str; 2] =
+        [include_str!("testdata/authority-a.pem"), include_str!("testdata/authority-b.pem")];
+
+    #[test]
+    fn authorities_are_read_again_once_they_can_be_used() {
+        let folder = std::env::temp_dir().join(format!("rollcall-authorities-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("ca.crt");
+        std::fs::write(&file, AUTHORITIES[0]).unwrap();
+        let config = kube::Config::new("https://127.0.0.1:6443".parse().unwrap());
+        let opener = HttpsOpener::new(config, Some(file.clone())).unwrap();
+        let both = AUTHORITIES.concat();
+        let steps = [
+            (Some(AUTHORITIES[0]), 0),
+            (Some(both.as_str()), 1),
+            (Some(both.as_str()), 1),
+            (Some(""), 1),
+            (Some("-----BEGIN CERTIFICATE-----\nAAAA\n"), 1),
+            (Some("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), 1),
+            (None, 1),
+            (Some(AUTHORITIES[1]), 2),
+        ];
+        for (content, version) in steps {
+            match content {
+                Some(content) => std::fs::write(&file, content).unwrap(),
+                None => std::fs::remove_file(&file).unwrap(),
+            }
+            assert_eq!(opener.read_certificates(), version, "{content:?}");
+            assert_eq!(opener.open_pool().certificates, version, "{content:?}");
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

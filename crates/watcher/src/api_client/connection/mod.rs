@@ -5,6 +5,7 @@
 //! it that is not answered, and over HTTP/1.1 each watch holds a connection of its own on which nothing may be asked. So
 //! each pool keeps one more connection, as old as the pool, for [liveness reads](ConnectionMonitor).
 
+mod certificates;
 mod client;
 mod connector;
 mod monitor;

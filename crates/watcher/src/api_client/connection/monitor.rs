@@ -26,6 +26,8 @@ pub(super) enum ConnectionCheck {
     Answered,
     /// It did not, and a new one did: it was replaced.
     Replaced,
+    /// It answers with certificates that are no longer in use; one with the new ones did too, and took its place.
+    Renewed,
     /// Nor did a new one: it is not the connections.
     Unreachable,
 }
@@ -44,7 +46,7 @@ impl ConnectionMonitor {
         ConnectionMonitor { client, slot }
     }
 
-    /// Looks after the connections until it is dropped; `on_replaced` is called for every pool that is given up.
+    /// Looks after the connections until it is dropped; `on_replaced` is called for every pool that is given up because it did not answer.
     pub async fn run(self, mut on_replaced: impl FnMut()) {
         loop {
             if self.check_connections().await == ConnectionCheck::Replaced {
@@ -59,16 +61,28 @@ impl ConnectionMonitor {
     }
 
     pub(super) async fn check_connections(&self) -> ConnectionCheck {
-        let unanswered_since = Instant::now();
-        if self.is_answered(LivenessRead(self.slot.current_pool())).await {
+        let asked_at = Instant::now();
+        let current = self.slot.current_pool();
+        let answers = self.is_answered(LivenessRead(current.clone())).await;
+        if answers && !self.slot.is_outdated(&current) {
             return ConnectionCheck::Answered;
         }
         let fresh = self.slot.open_pool();
-        if !self.is_answered(LivenessRead(fresh.clone())).await {
-            return ConnectionCheck::Unreachable;
+        match (answers, self.is_answered(LivenessRead(fresh.clone())).await) {
+            (false, true) => {
+                self.slot.replace_pool(fresh, asked_at);
+                ConnectionCheck::Replaced
+            }
+            // A connection outlives the certificate that it was made with, and the server may not: what is quiet is opened
+            // again at once.
+            (true, true) => {
+                self.slot.replace_pool(fresh, Instant::now());
+                ConnectionCheck::Renewed
+            }
+            // The server does not know them yet.
+            (true, false) => ConnectionCheck::Answered,
+            (false, false) => ConnectionCheck::Unreachable,
         }
-        self.slot.replace_pool(fresh, unanswered_since);
-        ConnectionCheck::Replaced
     }
 
     /// Whether a pool brings an answer in time, whatever it says.

@@ -45,24 +45,31 @@ pub(super) struct ConnectionPool {
     /// One connection that nothing but liveness reads goes over. Nothing that kills all connections of the pool leaves
     /// this one alive, while one of the others may have been opened since.
     pub(super) probes: Box<dyn SendRequest>,
+    /// Which certificates its connections are made with.
+    pub(super) certificates: u64,
     discarded: CancellationToken,
-    /// Time at which the liveness read was sent that was not answered.
-    unanswered_since: OnceLock<Instant>,
+    /// Time since which a connection must have brought something to be kept.
+    silent_since: OnceLock<Instant>,
 }
 
 impl ConnectionPool {
-    pub(super) fn new(requests: Box<dyn SendRequest>, probes: Box<dyn SendRequest>) -> Self {
+    pub(super) fn new(
+        requests: Box<dyn SendRequest>,
+        probes: Box<dyn SendRequest>,
+        certificates: u64,
+    ) -> Self {
         ConnectionPool {
             requests,
             probes,
+            certificates,
             discarded: CancellationToken::new(),
-            unanswered_since: OnceLock::new(),
+            silent_since: OnceLock::new(),
         }
     }
 
-    /// Gives up every connection over which nothing has come since `unanswered_since`.
-    pub(super) fn discard(&self, unanswered_since: Instant) {
-        _ = self.unanswered_since.set(unanswered_since);
+    /// Gives up every connection over which nothing has come since `silent_since`.
+    pub(super) fn discard(&self, silent_since: Instant) {
+        _ = self.silent_since.set(silent_since);
         self.discarded.cancel();
     }
 
@@ -72,7 +79,7 @@ impl ConnectionPool {
     }
 
     fn is_live_by(&self, last_data_at: Instant) -> bool {
-        self.unanswered_since.get().is_some_and(|unanswered_since| last_data_at >= *unanswered_since)
+        self.silent_since.get().is_some_and(|silent_since| last_data_at >= *silent_since)
     }
 }
 

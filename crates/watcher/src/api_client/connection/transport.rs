@@ -17,8 +17,14 @@ use super::pool::{ConnectionPool, PoolDiscarded, PooledBody, WireBody};
 /// Time without response headers after which a request gives reason to look whether its connections are alive. 5 s.
 const SLOW_RESPONSE: Duration = Duration::from_secs(5);
 
-/// Opens a pool; its connections are made when they are needed.
-pub(super) type PoolOpener = Box<dyn Fn() -> ConnectionPool + Send + Sync>;
+/// Opens pools of connections to one server.
+pub(super) trait OpenPool: Send + Sync {
+    /// Reads the certificates again if their files changed. Returns the number of times that they did.
+    fn read_certificates(&self) -> u64;
+
+    /// Opens a pool with the certificates that were read last; its connections are made when they are needed.
+    fn open_pool(&self) -> ConnectionPool;
+}
 
 /// Marks a request as a liveness read of this pool.
 #[derive(Clone)]
@@ -26,30 +32,37 @@ pub(super) struct LivenessRead(pub(super) Arc<ConnectionPool>);
 
 /// The pool in use, shared by all requests of a client and by the monitor, which alone replaces it.
 pub(super) struct PoolSlot {
-    open: PoolOpener,
+    opener: Box<dyn OpenPool>,
     current: Mutex<Arc<ConnectionPool>>,
     doubt: Notify,
 }
 
 impl PoolSlot {
-    pub(super) fn new(open: PoolOpener) -> Self {
-        let current = Mutex::new(Arc::new(open()));
-        PoolSlot { open, current, doubt: Notify::new() }
+    pub(super) fn new(opener: impl OpenPool + 'static) -> Self {
+        let current = Mutex::new(Arc::new(opener.open_pool()));
+        PoolSlot { opener: Box::new(opener), current, doubt: Notify::new() }
     }
 
     pub(super) fn current_pool(&self) -> Arc<ConnectionPool> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Opens a pool with the certificates as their files have them.
     pub(super) fn open_pool(&self) -> Arc<ConnectionPool> {
-        Arc::new((self.open)())
+        self.opener.read_certificates();
+        Arc::new(self.opener.open_pool())
     }
 
-    /// Puts a pool into use, and gives up the one before, which has not answered since `unanswered_since`.
-    pub(super) fn replace_pool(&self, pool: Arc<ConnectionPool>, unanswered_since: Instant) {
+    /// Whether the certificates changed since `pool` was opened.
+    pub(super) fn is_outdated(&self, pool: &ConnectionPool) -> bool {
+        pool.certificates != self.opener.read_certificates()
+    }
+
+    /// Puts a pool into use, and gives up the connections of the one before over which nothing has come since `silent_since`.
+    pub(super) fn replace_pool(&self, pool: Arc<ConnectionPool>, silent_since: Instant) {
         let before =
             std::mem::replace(&mut *self.current.lock().unwrap_or_else(PoisonError::into_inner), pool);
-        before.discard(unanswered_since);
+        before.discard(silent_since);
     }
 
     /// Waits until a request has reason to doubt its connection.

@@ -1,5 +1,5 @@
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use futures::FutureExt;
@@ -13,7 +13,7 @@ use super::*;
 use crate::api_client::connection::BoxError;
 use crate::api_client::connection::is_discarded;
 use crate::api_client::connection::pool::{ConnectionPool, SendRequest, WireBody};
-use crate::api_client::connection::transport::PooledTransport;
+use crate::api_client::connection::transport::{OpenPool, PooledTransport};
 
 /// Connections whose bytes can be swallowed: of those that there are, or of all.
 #[derive(Default)]
@@ -21,6 +21,10 @@ struct SwallowingNetwork {
     server_down: AtomicBool,
     pools: Mutex<Vec<Arc<AtomicBool>>>,
     asked: Mutex<Vec<(usize, String)>>,
+    /// Number of times that the certificates changed.
+    certificates: AtomicU64,
+    /// The server knows no later ones than these.
+    accepted: AtomicU64,
     /// Number of bytes that a chatty watch has brought.
     chatter: AtomicUsize,
 }
@@ -28,6 +32,7 @@ struct SwallowingNetwork {
 struct FakeSender {
     network: Arc<SwallowingNetwork>,
     pool: usize,
+    certificates: u64,
     swallowed: Arc<AtomicBool>,
 }
 
@@ -39,7 +44,11 @@ impl SendRequest for FakeSender {
         let path = request.uri().path().to_owned();
         self.network.asked.lock().unwrap().push((self.pool, path.clone()));
         let (network, swallowed) = (self.network.clone(), self.swallowed.clone());
+        let refused = self.certificates > network.accepted.load(Ordering::Relaxed);
         async move {
+            if refused {
+                return Err("the handshake failed".into());
+            }
             if swallowed.load(Ordering::Relaxed) || network.server_down.load(Ordering::Relaxed) {
                 std::future::pending::<()>().await;
             }
@@ -59,15 +68,28 @@ impl SendRequest for FakeSender {
     }
 }
 
+struct FakeOpener(Arc<SwallowingNetwork>);
+
+impl OpenPool for FakeOpener {
+    fn read_certificates(&self) -> u64 {
+        self.0.certificates.load(Ordering::Relaxed)
+    }
+
+    fn open_pool(&self) -> ConnectionPool {
+        self.0.open()
+    }
+}
+
 impl SwallowingNetwork {
     fn open(self: &Arc<Self>) -> ConnectionPool {
         let swallowed = Arc::new(AtomicBool::new(false));
+        let certificates = self.certificates.load(Ordering::Relaxed);
         let mut pools = self.pools.lock().unwrap();
         let sender = || -> Box<dyn SendRequest> {
             let (network, swallowed) = (self.clone(), swallowed.clone());
-            Box::new(FakeSender { network, pool: pools.len(), swallowed })
+            Box::new(FakeSender { network, pool: pools.len(), certificates, swallowed })
         };
-        let pool = ConnectionPool::new(sender(), sender());
+        let pool = ConnectionPool::new(sender(), sender(), certificates);
         pools.push(swallowed);
         pool
     }
@@ -90,8 +112,7 @@ impl SwallowingNetwork {
 
 fn connect() -> (Arc<SwallowingNetwork>, kube::Client, ConnectionMonitor) {
     let network = Arc::new(SwallowingNetwork::default());
-    let opener = network.clone();
-    let slot = Arc::new(PoolSlot::new(Box::new(move || opener.open())));
+    let slot = Arc::new(PoolSlot::new(FakeOpener(network.clone())));
     let client = kube::Client::new(PooledTransport(slot.clone()), "default");
     (network, client.clone(), ConnectionMonitor::new(client, slot))
 }
@@ -197,4 +218,25 @@ async fn many_slow_answers_are_no_storm_of_liveness_reads() {
     network.server_down.store(true, Ordering::Relaxed);
     let all = timeout(Duration::from_secs(60), futures::future::join_all(slow)).await;
     assert!(all.is_err() && network.count_asked("/version") <= 14, "{}", network.count_asked("/version"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn new_certificates_are_used_as_soon_as_the_server_knows_them_and_quiet_connections_are_opened_again() {
+    let (network, client, monitor) = connect();
+    let replaced = watch_over(monitor);
+    let mut quiet = open(&client, "/quiet-watch").await;
+    network.certificates.store(1, Ordering::Relaxed);
+    assert!(timeout(Duration::from_secs(60), end_of(&mut quiet)).await.is_err(), "the server refuses them");
+    open(&client, "/object").await;
+    network.accepted.store(1, Ordering::Relaxed);
+    let (took, given_up) = end_of(&mut quiet).await;
+    assert!(given_up && took < Duration::from_secs(15), "{took:?}");
+    open(&client, "/renewed").await;
+    let asked = network.asked.lock().unwrap().clone();
+    let by = |path: &str| asked.iter().find(|(_, asked)| asked == path).map(|(pool, _)| *pool);
+    assert_eq!((by("/object"), by("/renewed")), (Some(0), Some(network.count_pools() - 1)));
+    assert_eq!(replaced.load(Ordering::Relaxed), 0, "nothing was dead");
+    let pools = network.count_pools();
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(network.count_pools(), pools, "that was all");
 }

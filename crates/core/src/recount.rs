@@ -120,17 +120,28 @@ impl RecountSchedule {
                 found.insert(kind, drift);
             }
         }
-        for kind in due {
-            let result = core.engine.recount_kind(now, kind);
-            let check = ObservationCheck { engine: &core.engine, reflector: &core.reflector, now };
-            found.entry(kind).or_insert_with(|| RecountDrift::none(kind)).add_recount(&result, &check);
-            let suspects = check.find_unobserved(kind);
-            if !suspects.is_empty() {
-                self.suspects.insert(kind, suspects);
-                self.suspects_due.get_or_insert(now + OBSERVATION_GRACE_PERIOD);
-            }
+        if !due.is_empty() {
+            self.recount(core, &due, now, &mut found);
         }
         found.into_values().filter(|drift| drift.total() > 0).collect()
+    }
+
+    /// Counts these kinds again, and looks for what is held otherwise than it is shown.
+    fn recount(
+        &mut self,
+        core: &mut Core,
+        due: &BTreeSet<KindId>,
+        now: Time,
+        found: &mut BTreeMap<KindId, RecountDrift>,
+    ) {
+        let result = core.engine.recount_kinds(now, due);
+        let check = ObservationCheck { engine: &core.engine, reflector: &core.reflector, now };
+        add_recount(found, &result, due, &check);
+        let suspects = check.find_unobserved(due);
+        if !suspects.is_empty() {
+            self.suspects.extend(suspects);
+            self.suspects_due.get_or_insert(now + OBSERVATION_GRACE_PERIOD);
+        }
     }
 }
 
@@ -150,12 +161,31 @@ impl RecountDrift {
         RecountDrift { objects: missed.len(), example, ..RecountDrift::none(kind) }
     }
 
-    /// Adds what the engine has put right when it counted the kind again.
-    fn add_recount(&mut self, result: &RecountResult, check: &ObservationCheck<'_>) {
-        (self.edges, self.counts) = (result.children.len(), result.parents.len());
-        if let Some(first) = result.children.first().or(result.parents.first()) {
-            self.example = check.name_of(*first);
+    /// Names this object if none is named yet.
+    fn name_example(&mut self, id: ObjectId, check: &ObservationCheck<'_>) {
+        if self.example.is_empty() {
+            self.example = check.name_of(id);
         }
+    }
+}
+
+/// Adds what the engine has put right when it counted these kinds again.
+fn add_recount(
+    found: &mut BTreeMap<KindId, RecountDrift>,
+    result: &RecountResult,
+    due: &BTreeSet<KindId>,
+    check: &ObservationCheck<'_>,
+) {
+    for (kind, child) in &result.children {
+        let drift = found.entry(*kind).or_insert_with(|| RecountDrift::none(*kind));
+        drift.edges += 1;
+        drift.name_example(*child, check);
+    }
+    // A count is wrong of a parent, whichever of the kinds it was that showed it.
+    if let Some((first, kind)) = result.parents.first().zip(due.first()) {
+        let drift = found.entry(*kind).or_insert_with(|| RecountDrift::none(*kind));
+        drift.counts += result.parents.len();
+        drift.name_example(*first, check);
     }
 }
 
@@ -167,16 +197,21 @@ struct ObservationCheck<'a> {
 }
 
 impl ObservationCheck<'_> {
-    /// Objects of a kind that the engine holds otherwise than the reflector shows them.
-    fn find_unobserved(&self, kind: KindId) -> Vec<SuspectedObject> {
-        let mut objects: BTreeSet<ObjectId> = self.engine.present_objects(kind).into_iter().collect();
+    /// Objects of these kinds that the engine holds otherwise than the reflector shows them.
+    fn find_unobserved(&self, kinds: &BTreeSet<KindId>) -> BTreeMap<KindId, Vec<SuspectedObject>> {
+        let mut objects: BTreeSet<(KindId, ObjectId)> =
+            self.engine.present_objects(kinds).into_iter().collect();
         self.reflector.for_each_row(|id, row| {
-            if row.kind == kind {
-                objects.insert(id);
+            if kinds.contains(&row.kind) {
+                objects.insert((row.kind, id));
             }
         });
-        let differing = objects.into_iter().filter(|id| !self.is_observed(*id));
-        differing.map(|id| SuspectedObject { id, version: self.version_of(id) }).collect()
+        let mut differing = BTreeMap::<KindId, Vec<SuspectedObject>>::new();
+        for (kind, id) in objects.into_iter().filter(|(_, id)| !self.is_observed(*id)) {
+            let suspect = SuspectedObject { id, version: self.version_of(id) };
+            differing.entry(kind).or_default().push(suspect);
+        }
+        differing
     }
 
     fn version_of(&self, id: ObjectId) -> Option<u64> {
@@ -203,13 +238,21 @@ mod tests {
     fn every_edge_and_every_count_that_was_put_right_is_drift() {
         let core = Core::new(Arc::new(Reflector::new(|| ())), Duration::ZERO, Duration::ZERO, Seed(1));
         let check = ObservationCheck { engine: &core.engine, reflector: &core.reflector, now: Time(1) };
-        for (children, parents, total) in [(0, 0, 0), (2, 0, 2), (0, 3, 3), (2, 3, 5)] {
-            let ids = |count: u32| (0..count).map(ObjectId).collect();
-            let result = RecountResult { children: ids(children), parents: ids(parents) };
-            let mut drift = RecountDrift { objects: 1, ..RecountDrift::none(KindId(1)) };
-            drift.add_recount(&result, &check);
-            assert_eq!(drift.total(), total + 1, "{result:?}");
-            assert_eq!(drift.example.is_empty(), total == 0, "one of them is named");
+        let due = BTreeSet::from([KindId(1), KindId(2)]);
+        for (children, parents, totals) in
+            [([0, 0], 0, [1, 0]), ([2, 1], 0, [3, 1]), ([0, 0], 3, [4, 0]), ([2, 1], 3, [6, 1])]
+        {
+            let of_kind = |at: u16, count: u32| (0..count).map(move |id| (KindId(at), ObjectId(id)));
+            let children = of_kind(1, children[0]).chain(of_kind(2, children[1])).collect();
+            let result = RecountResult { children, parents: (0..parents).map(ObjectId).collect() };
+            let mut found = BTreeMap::new();
+            found.insert(KindId(1), RecountDrift { objects: 1, ..RecountDrift::none(KindId(1)) });
+            add_recount(&mut found, &result, &due, &check);
+            let total = |kind: u16| found.get(&KindId(kind)).map_or(0, RecountDrift::total);
+            assert_eq!([total(1), total(2)], totals, "{result:?}");
+            let names_one =
+                |drift: &RecountDrift| drift.example.is_empty() == (drift.total() == drift.objects);
+            assert!(found.values().all(names_one), "one of them is named: {found:?}");
         }
     }
 }

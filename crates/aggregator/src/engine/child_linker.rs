@@ -75,11 +75,11 @@ impl ChildLinker<'_> {
         }
     }
 
-    /// Compares the edges of a kind's objects with their links, and all counts with their edges. What is wrong is put
+    /// Compares the edges of these kinds' objects with their links, and all counts with their edges. What is wrong is put
     /// right, and the parents concerned are scheduled.
-    pub(super) fn recount_kind(&mut self, kind: KindId) -> RecountResult {
-        let objects = self.scheduler.graph.present_objects(kind);
-        let children = objects.into_iter().filter(|id| self.mend_edges(*id)).collect();
+    pub(super) fn recount_kinds(&mut self, kinds: &BTreeSet<KindId>) -> RecountResult {
+        let objects = self.scheduler.graph.present_objects(kinds);
+        let children = objects.into_iter().filter(|(_, id)| self.mend_edges(*id)).collect();
         self.scheduler.settle_cycles(self.now);
         let EvaluationScheduler { graph, policies, .. } = &mut *self.scheduler;
         let wrong = graph.recount_evaluations(policies.changed_rules());

@@ -9,6 +9,7 @@ mod reader;
 mod recount;
 mod scheduler;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use readiness::Time;
@@ -292,8 +293,8 @@ impl Engine {
     }
 
     /// Objects of a kind that the engine holds to be there.
-    pub fn present_objects(&self, kind: KindId) -> Vec<ObjectId> {
-        self.scheduler.graph.present_objects(kind)
+    pub fn present_objects(&self, kinds: &BTreeSet<KindId>) -> Vec<(KindId, ObjectId)> {
+        self.scheduler.graph.present_objects(kinds)
     }
 
     /// Whether an object was observed as the reflector shows it now. One that changed since, or that changes with time,
@@ -302,10 +303,10 @@ impl Engine {
         self.reader().is_observed_as(id, view)
     }
 
-    /// Compares the edges of a kind's objects with their links, and all counts with their edges. What is wrong is put
-    /// right, and the parents concerned are evaluated again.
-    pub fn recount_kind(&mut self, now: Time, kind: KindId) -> RecountResult {
-        ChildLinker { scheduler: &mut self.scheduler, now }.recount_kind(kind)
+    /// Compares the edges of these kinds' objects with their links, and all counts with their edges. What is wrong is put
+    /// right, and the parents concerned are evaluated again. Iterates over all objects once, however many kinds there are.
+    pub fn recount_kinds(&mut self, now: Time, kinds: &BTreeSet<KindId>) -> RecountResult {
+        ChildLinker { scheduler: &mut self.scheduler, now }.recount_kinds(kinds)
     }
 
     /// Takes the first touch, of the parent or of its children, that led to the write now sent to `parent`. `None` if

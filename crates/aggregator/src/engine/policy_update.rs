@@ -1,5 +1,7 @@
 //! Changes of policies, of the states of kinds, and of rules.
 
+use std::collections::BTreeSet;
+
 use readiness::Time;
 
 use super::scheduler::EvaluationScheduler;
@@ -25,8 +27,9 @@ impl PolicyUpdate<'_> {
         let is_new = self.scheduler.policies.find_policy(id).is_none();
         self.set_changed_groups(id, 0);
         self.scheduler.policies.set_policy(id, policy);
-        for evaluation in self.scheduler.graph.evaluations_under(id) {
-            self.scheduler.graph.track_names(evaluation, names);
+        let evaluations = self.scheduler.graph.evaluations_under(&BTreeSet::from([id]));
+        self.scheduler.graph.track_names(&evaluations, names);
+        for evaluation in evaluations {
             // The answer of another policy that used the same id is not an answer of this one.
             self.scheduler.graph.advance_stage(evaluation, StageEvent::Outdated);
             if is_shadow {
@@ -36,8 +39,8 @@ impl PolicyUpdate<'_> {
                 self.scheduler.settle_record(evaluation, !is_shadow, self.now);
             }
         }
-        self.update_list_gate(id);
-        self.doubt_answers(id);
+        self.update_list_gates([id]);
+        self.doubt_answers(&BTreeSet::from([id]));
     }
 
     /// Lets a parent go on that was observed before its policy was known: under a policy in shadow mode no write and no echo
@@ -57,9 +60,8 @@ impl PolicyUpdate<'_> {
         if state != KindState::Listing {
             self.clear_changed_rule(kind);
         }
-        for policy in self.scheduler.policies.policies_over(kind) {
-            self.update_list_gate(policy);
-        }
+        let policies = self.scheduler.policies.policies_over(kind);
+        self.update_list_gates(policies);
     }
 
     /// Withdraws the answers of this policy that rest on its rule for this kind, until the kind is listed.
@@ -86,7 +88,7 @@ impl PolicyUpdate<'_> {
         for child in self.children_in(policy, moved) {
             self.scheduler.reweigh_child(child);
         }
-        self.update_list_gate(policy);
+        self.update_list_gates([policy]);
     }
 
     /// Returns every child in these groups of this policy. Iterates over all objects: rules change rarely.
@@ -103,20 +105,28 @@ impl PolicyUpdate<'_> {
         children
     }
 
-    fn update_list_gate(&mut self, id: PolicyId) {
-        let before = self.scheduler.policies.list_gate(id);
-        let Some(gate) = self.scheduler.policies.update_list_gate(id, self.now) else { return };
-        if gate != ListGate::Closed {
-            self.scheduler.enqueue_policy(id, self.now);
-        } else if before != ListGate::Closed {
-            self.doubt_answers(id);
+    fn update_list_gates(&mut self, ids: impl IntoIterator<Item = PolicyId>) {
+        let (mut due, mut closed, mut has_moved) = (BTreeSet::new(), BTreeSet::new(), false);
+        for id in ids {
+            let before = self.scheduler.policies.list_gate(id);
+            let Some(gate) = self.scheduler.policies.update_list_gate(id, self.now) else { continue };
+            has_moved = true;
+            if gate != ListGate::Closed {
+                due.insert(id);
+            } else if before != ListGate::Closed {
+                closed.insert(id);
+            }
         }
-        self.scheduler.resume_all_deferred(self.now);
+        self.scheduler.enqueue_policies(&due, self.now);
+        self.doubt_answers(&closed);
+        if has_moved {
+            self.scheduler.resume_all_deferred(self.now);
+        }
     }
 
-    /// Doubts the answers under a policy that say True, where that is called for.
-    fn doubt_answers(&mut self, policy: PolicyId) {
-        for evaluation in self.scheduler.graph.evaluations_under(policy) {
+    /// Doubts the answers under these policies that say True, where that is called for.
+    fn doubt_answers(&mut self, policies: &BTreeSet<PolicyId>) {
+        for evaluation in self.scheduler.graph.evaluations_under(policies) {
             self.scheduler.propagate_doubt(evaluation, self.now, ChangeOrigin::PossiblyOwn);
         }
     }

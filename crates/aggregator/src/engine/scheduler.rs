@@ -237,8 +237,8 @@ impl EvaluationScheduler {
     }
 
     /// Schedules all evaluations under a policy in the next poll.
-    pub(super) fn enqueue_policy(&mut self, policy: PolicyId, now: Time) {
-        for id in self.graph.evaluations_under(policy) {
+    pub(super) fn enqueue_policies(&mut self, policies: &BTreeSet<PolicyId>, now: Time) {
+        for id in self.graph.evaluations_under(policies) {
             self.enqueue_evaluation(id, now, ChangeOrigin::External);
         }
     }

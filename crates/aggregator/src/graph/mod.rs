@@ -158,8 +158,12 @@ impl ChildGraph {
         id
     }
 
-    pub(crate) fn evaluations_under(&self, policy: PolicyId) -> Vec<EvaluationId> {
-        self.all_evaluations().filter(|(_, held)| held.policy == policy).map(|(id, _)| id).collect()
+    /// Evaluations under these policies. Iterates over all evaluations once, however many policies there are.
+    pub(crate) fn evaluations_under(&self, policies: &BTreeSet<PolicyId>) -> Vec<EvaluationId> {
+        if policies.is_empty() {
+            return Vec::new();
+        }
+        self.all_evaluations().filter(|(_, held)| policies.contains(&held.policy)).map(|(id, _)| id).collect()
     }
 
     /// Returns `true` if any answer about a parent that is not being deleted says that it is not ready, or stands although
@@ -267,17 +271,23 @@ impl ChildGraph {
         }
     }
 
-    /// Switches whether an evaluation tracks the names of its children.
-    pub(crate) fn track_names(&mut self, id: EvaluationId, on: bool) {
-        if self.find_evaluation(id).is_none_or(|r| r.children.named.is_some() == on) {
-            return;
+    /// Switches whether these evaluations track the names of their children. Iterates over all edges at most once.
+    pub(crate) fn track_names(&mut self, ids: &[EvaluationId], on: bool) {
+        let differs =
+            |id: &EvaluationId| self.find_evaluation(*id).is_some_and(|r| r.children.named.is_some() != on);
+        let mut named: BTreeMap<EvaluationId, NamedChildren> =
+            ids.iter().copied().filter(differs).map(|id| (id, NamedChildren::default())).collect();
+        if on && !named.is_empty() {
+            for (child, edge) in self.counted_edges() {
+                if let Some((names, node)) = named.get_mut(&edge.evaluation).zip(self.find_node(child)) {
+                    names.insert((edge.group, node.name, child));
+                }
+            }
         }
-        let named = on.then(|| -> NamedChildren {
-            let named = self.counted_edges().filter(|(_, e)| e.evaluation == id);
-            named.filter_map(|(child, e)| Some((e.group, self.find_node(child)?.name, child))).collect()
-        });
-        if let Some(held) = self.evaluation_mut(id) {
-            held.children.named = named.map(Box::new);
+        for (id, names) in named {
+            if let Some(held) = self.evaluation_mut(id) {
+                held.children.named = on.then(|| Box::new(names));
+            }
         }
     }
 
@@ -366,10 +376,10 @@ impl ChildGraph {
         }
     }
 
-    /// Present objects of a kind.
-    pub(crate) fn present_objects(&self, kind: KindId) -> Vec<ObjectId> {
-        let of_kind = self.nodes.iter().filter(|(_, node)| node.present && node.kind == kind);
-        of_kind.map(|(id, _)| id).collect()
+    /// Present objects of these kinds.
+    pub(crate) fn present_objects(&self, kinds: &BTreeSet<KindId>) -> Vec<(KindId, ObjectId)> {
+        let of_kinds = self.nodes.iter().filter(|(_, node)| node.present && kinds.contains(&node.kind));
+        of_kinds.map(|(id, node)| (node.kind, id)).collect()
     }
 
     /// Recounts the tallies of an evaluation from the edges of all nodes.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use aggregator::{
     ChildGroup, ChildOf, EnginePolicy, EvaluationCounts, GroupRole, HandledEvidence, KindId, KindState,
-    PolicyId, Quorum,
+    ObjectId, PolicyId, Quorum,
 };
 use readiness::Level::{Failed, Progressing, Ready, Unknown};
 use readiness::rollup::ChildWeight;
@@ -30,6 +30,10 @@ fn two_groups() -> EngineHarness {
     w.create("extra", EXTRAS, Unknown, |extra| extra.owners = vec![(POLICY, 1, "db".to_owned())]);
     w.run(20_000);
     w
+}
+
+fn present(w: &EngineHarness, kind: KindId) -> Vec<(KindId, ObjectId)> {
+    w.engine.present_objects(&[kind].into())
 }
 
 #[test]
@@ -58,10 +62,10 @@ fn a_parent_is_known_by_its_policies_its_generation_and_its_children() {
     assert_eq!(w.engine.group_role(POLICY, 0), Some(GroupRole::Critical));
     assert_eq!(w.engine.group_role(POLICY, 1), Some(GroupRole::Optional));
     assert_eq!((w.engine.group_role(POLICY, 2), w.engine.group_role(OTHER, 0)), (None, None));
-    assert_eq!(w.engine.present_objects(CHILDREN), [web]);
-    assert_eq!(w.engine.present_objects(PARENTS), [db]);
+    assert_eq!(present(&w, CHILDREN), [(CHILDREN, web)]);
+    assert_eq!(present(&w, PARENTS), [(PARENTS, db)]);
     w.remove("web");
-    assert_eq!(w.engine.present_objects(CHILDREN), []);
+    assert_eq!(present(&w, CHILDREN), []);
 }
 
 #[test]

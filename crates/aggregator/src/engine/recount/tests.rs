@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use readiness::rollup::{ChildWeight, LevelTally, ParentReason};
@@ -95,6 +96,10 @@ fn is_observed(engine: &Engine, child: u32) -> bool {
     engine.is_observed_as(ObjectId(child), Some(&view(&weight(child), &[link()])))
 }
 
+fn recount(engine: &mut Engine) -> RecountResult {
+    engine.recount_kinds(NOW, &BTreeSet::from([CHILDREN]))
+}
+
 fn count(engine: &Engine) -> u32 {
     engine.group_tally(PARENT, POLICY, 0).total_count()
 }
@@ -102,7 +107,7 @@ fn count(engine: &Engine) -> u32 {
 #[test]
 fn what_is_right_is_left_alone() {
     let mut engine = observed(20);
-    assert_eq!(engine.recount_kind(NOW, CHILDREN), RecountResult::default());
+    assert_eq!(recount(&mut engine), RecountResult::default());
     assert!((1..=20).all(|child| is_observed(&engine, child)));
 }
 
@@ -113,9 +118,9 @@ fn an_edge_that_was_lost_is_found_and_counts_again() {
     let EvaluationScheduler { graph, .. } = &mut engine.scheduler;
     graph.detach_edge(ObjectId(2), edge);
     assert!(is_observed(&engine, 2), "the object alone does not tell");
-    assert_eq!(engine.recount_kind(NOW, CHILDREN).children, [ObjectId(2)]);
+    assert_eq!(recount(&mut engine).children, [(CHILDREN, ObjectId(2))]);
     assert_eq!(count(&engine), 3);
-    assert_eq!(engine.recount_kind(NOW, CHILDREN), RecountResult::default());
+    assert_eq!(recount(&mut engine), RecountResult::default());
 }
 
 #[test]
@@ -126,10 +131,10 @@ fn a_count_that_is_wrong_is_put_right_and_its_parent_evaluated_again() {
     let evaluation = engine.scheduler.graph.find_evaluation_for(PARENT, POLICY).unwrap();
     engine.scheduler.graph.evaluation_mut(evaluation).unwrap().children.groups = Box::default();
     assert_eq!(engine.reader().find_miscounted(), Some((PARENT, POLICY)));
-    assert_eq!(engine.recount_kind(NOW, CHILDREN).parents, [PARENT]);
+    assert_eq!(recount(&mut engine).parents, [PARENT]);
     assert_eq!((count(&engine), engine.reader().find_miscounted()), (3, None));
     assert!(engine.next_deadline().is_some(), "it is evaluated again");
-    assert_eq!(engine.recount_kind(NOW, CHILDREN), RecountResult::default());
+    assert_eq!(recount(&mut engine), RecountResult::default());
 }
 
 #[test]
@@ -137,7 +142,7 @@ fn an_unready_child_that_was_forgotten_is_named_again() {
     let mut engine = observed(3);
     let evaluation = engine.scheduler.graph.find_evaluation_for(PARENT, POLICY).unwrap();
     engine.scheduler.graph.evaluation_mut(evaluation).unwrap().children.unready = UnreadySet::default();
-    assert_eq!(engine.recount_kind(NOW, CHILDREN).parents, [PARENT]);
+    assert_eq!(recount(&mut engine).parents, [PARENT]);
     let held = engine.scheduler.graph.find_evaluation(evaluation).unwrap();
     assert_eq!(held.children.unready.iter().count(), 1);
 }
@@ -150,7 +155,7 @@ fn an_object_that_was_not_observed_as_it_is_shown_is_told_from_one_that_was() {
     let ready = [ChildWeight::of(Level::Ready)];
     assert!(!engine.is_observed_as(ObjectId(3), Some(&view(&ready, &[link()]))), "the first is not ready");
     assert!(!engine.is_observed_as(ObjectId(2), Some(&view(&ready, &[]))), "it counts for nobody any more");
-    assert_eq!(engine.present_objects(CHILDREN).len(), 3);
+    assert_eq!(engine.present_objects(&BTreeSet::from([CHILDREN])).len(), 3);
 }
 
 #[test]
@@ -162,7 +167,7 @@ fn a_ready_child_among_the_unready_ones_is_found_and_forgotten() {
     let entry = UnreadyEntry { weight, group: 0, kind: CHILDREN, child: ObjectId(1) };
     engine.scheduler.graph.evaluation_mut(evaluation).unwrap().children.unready.insert(entry);
     assert!(!engine.reader().are_unready_children_consistent());
-    assert_eq!(engine.recount_kind(NOW, CHILDREN).parents, [PARENT]);
+    assert_eq!(recount(&mut engine).parents, [PARENT]);
     assert!(engine.reader().are_unready_children_consistent());
 }
 
@@ -212,13 +217,13 @@ fn a_wrong_weight_in_one_group_of_one_parent_is_put_right_and_moves_no_other() {
             let edge = edges.iter_mut().find(|edge| edge.evaluation == evaluation && edge.group == group);
             edge.unwrap().weight = wrong;
 
-            assert_eq!(engine.recount_kind(NOW, CHILDREN).parents, [parent]);
+            assert_eq!(recount(&mut engine).parents, [parent]);
             assert_eq!(tallies(&engine), before);
             // From then on each change is counted as if nothing had been wrong.
             observe_shared(&mut engine, [Level::Stuck, Level::Unknown, Level::Ready]);
             observe_shared(&mut engine, RIGHT);
             assert_eq!(tallies(&engine), before);
-            assert_eq!(engine.recount_kind(NOW, CHILDREN), RecountResult::default());
+            assert_eq!(recount(&mut engine), RecountResult::default());
         }
     }
 }
@@ -232,7 +237,7 @@ fn an_edge_that_was_lost_is_found_beside_those_to_the_same_parent_and_from_the_s
         let EvaluationScheduler { graph, .. } = &mut engine.scheduler;
         graph.detach_edge(SHARED, edge);
         assert_ne!(tallies(&engine), before);
-        assert_eq!(engine.recount_kind(NOW, CHILDREN).children, [SHARED]);
+        assert_eq!(recount(&mut engine).children, [(CHILDREN, SHARED)]);
         assert_eq!(tallies(&engine), before);
     }
 }
@@ -277,7 +282,7 @@ fn whatever_was_corrupted_the_answer_is_wrong_until_the_recount_and_right_again_
                 let EvaluationScheduler { graph, .. } = &mut engine.scheduler;
                 graph.detach_edge(ObjectId(3), edge);
             },
-            RecountResult { children: vec![ObjectId(3)], parents: vec![] },
+            RecountResult { children: vec![(CHILDREN, ObjectId(3))], parents: vec![] },
         ),
         (
             "the tally, and with it what is not ready",
@@ -321,9 +326,9 @@ fn whatever_was_corrupted_the_answer_is_wrong_until_the_recount_and_right_again_
         corrupt(&mut engine);
         let wrong = turn_child(&mut engine, 1, &mut now);
         assert_ne!(wrong, right, "{what}: nothing else finds it");
-        assert_eq!(engine.recount_kind(now, CHILDREN), found, "{what}");
+        assert_eq!(engine.recount_kinds(now, &[CHILDREN].into()), found, "{what}");
         assert_eq!(settled_answer(&mut engine, &mut now), right, "{what}");
         assert_eq!(turn_child(&mut engine, 1, &mut now), right, "{what}: and stays so");
-        assert_eq!(engine.recount_kind(now, CHILDREN), RecountResult::default(), "{what}");
+        assert_eq!(engine.recount_kinds(now, &[CHILDREN].into()), RecountResult::default(), "{what}");
     }
 }

@@ -41,6 +41,7 @@ pub use kind::RuleKind;
 pub use pod_refusal::{PodCreationAttempt, PodShortage, assess_refused_pods, lacks_pods};
 pub use reason::{CustomReason, Reason};
 pub use reason_token::ReasonToken;
+pub use rules::{steadiness_beside, whole_replicas};
 pub use steadiness::Steadiness;
 pub use stuck_limits::StuckLimits;
 pub use text::BoundedText;

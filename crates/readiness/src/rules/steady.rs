@@ -1,36 +1,66 @@
 //! Rules on workloads that were rolled out whole for their current template and are still available, by the API's own
 //! words: what the number of replicas or a disruption within the budget does to them is no rollout.
 
+use super::count::clamp_count;
 use super::replica_numbers::ReplicaNumbers;
 use crate::facts::{Facts, MaxUnavailable};
 use crate::kind::RuleKind;
+use crate::stale_generation::rule_on_stale_generation;
+use crate::{Level, Reason, Steadiness, Verdict};
+
+/// How many replicas a workload has that was ready before its last change, if that took none away: it may only have been
+/// scaled.
+pub fn whole_replicas(kind: RuleKind, f: &Facts) -> Option<u32> {
+    let n = ReplicaNumbers::from_facts(f);
+    let counts = matches!(kind, RuleKind::Deployment | RuleKind::StatefulSet | RuleKind::DaemonSet);
+    let is_whole = [n.updated, n.ready, n.available].iter().all(|count| *count == n.replicas);
+    (counts && is_whole && n.replicas > 0).then(|| clamp_count(n.replicas))
+}
+
+/// How far a workload of this verdict can be counted on that had so many replicas when it was rolled out whole last: what is
+/// wanted beyond these takes nothing away.
+pub fn steadiness_beside(kind: RuleKind, f: &Facts, verdict: &Verdict, whole: u32) -> Steadiness {
+    let is_number = matches!(verdict.reason, Reason::Count(..) | Reason::StaleGeneration);
+    if verdict.level != Level::Progressing || !is_number || !is_available(kind, f, Some(i64::from(whole))) {
+        verdict.steadiness
+    } else if rule_on_stale_generation(f).is_some() {
+        Steadiness::Unobserved
+    } else {
+        Steadiness::Available
+    }
+}
 
 /// Returns `true` if the workload was rolled out and available when its status was written.
 pub(crate) fn is_available_workload(kind: RuleKind, f: &Facts) -> bool {
+    is_available(kind, f, None)
+}
+
+fn is_available(kind: RuleKind, f: &Facts, whole: Option<i64>) -> bool {
     match kind {
-        RuleKind::Deployment => is_available_deployment(f),
-        RuleKind::StatefulSet => is_available_stateful_set(f),
-        RuleKind::DaemonSet => is_available_daemon_set(f),
+        RuleKind::Deployment => is_available_deployment(f, whole),
+        RuleKind::StatefulSet => is_available_stateful_set(f, whole),
+        RuleKind::DaemonSet => is_available_daemon_set(f, whole),
         _ => false,
     }
 }
 
 /// A Deployment keeps the reason `NewReplicaSetAvailable` of its condition `Progressing` from the end of a rollout to the
-/// beginning of the next one, and its condition `Available` counts by its own `maxUnavailable`. That may be all of the
-/// replicas; one is wanted at least.
-pub(super) fn is_available_deployment(f: &Facts) -> bool {
+/// beginning of the next one, and its condition `Available` counts by its own `maxUnavailable` of what is wanted now. That may
+/// be all of the replicas; one is wanted at least.
+pub(super) fn is_available_deployment(f: &Facts, whole: Option<i64>) -> bool {
     let n = ReplicaNumbers::from_facts(f);
     let progressing = f.status.find_true_condition("Progressing");
+    let has_lost_nothing = whole.is_some_and(|whole| n.available >= whole);
     f.spec.paused != Some(true)
         && progressing.is_some_and(|c| &*c.reason == "NewReplicaSetAvailable")
-        && f.status.find_true_condition("Available").is_some()
+        && (has_lost_nothing || f.status.find_true_condition("Available").is_some())
         && n.updated == n.replicas
         && (n.available > 0 || n.wanted == 0)
 }
 
 /// The current revision of a StatefulSet becomes the updated one at the end of a rollout. It is that in the middle of one, too,
 /// which goes back to where it came from. A pod that is about to end is not counted as updated any more.
-pub(super) fn is_available_stateful_set(f: &Facts) -> bool {
+pub(super) fn is_available_stateful_set(f: &Facts, whole: Option<i64>) -> bool {
     let n = ReplicaNumbers::from_facts(f);
     // API servers before 1.22 do not count available replicas.
     let available = f.status.available.unwrap_or(n.ready);
@@ -41,11 +71,11 @@ pub(super) fn is_available_stateful_set(f: &Facts) -> bool {
     };
     !f.spec.on_delete
         && f.status.revisions_match == Some(true)
-        && is_within_budget(n.wanted, available.min(n.updated), budget)
+        && is_within_budget((n.wanted, whole), available.min(n.updated), budget)
 }
 
 /// Every pod of a rolled-out DaemonSet is of the current template; a new node has none yet.
-pub(super) fn is_available_daemon_set(f: &Facts) -> bool {
+pub(super) fn is_available_daemon_set(f: &Facts, whole: Option<i64>) -> bool {
     let Some(wanted) = f.status.desired else { return false };
     let n = ReplicaNumbers::from_facts(f);
     let budget = match f.spec.max_unavailable {
@@ -54,10 +84,11 @@ pub(super) fn is_available_daemon_set(f: &Facts) -> bool {
         // Rounded up: the controller of DaemonSets does, unlike that of StatefulSets.
         Some(MaxUnavailable::Percent(percent)) => wanted.saturating_mul(percent).saturating_add(99) / 100,
     };
-    !f.spec.on_delete && n.updated >= n.replicas && is_within_budget(wanted, n.available, budget)
+    !f.spec.on_delete && n.updated >= n.replicas && is_within_budget((wanted, whole), n.available, budget)
 }
 
-/// Some replica is available, and no more are missing than the budget allows.
-fn is_within_budget(wanted: i64, available: i64, budget: i64) -> bool {
-    wanted == 0 || available >= wanted.saturating_sub(budget.max(0)).max(1)
+/// Some replica is available, and no more are missing than the budget allows: of what is wanted, or of what there was.
+fn is_within_budget((wanted, whole): (i64, Option<i64>), available: i64, budget: i64) -> bool {
+    let counted = whole.map_or(wanted, |whole| whole.min(wanted));
+    wanted == 0 || available >= counted.saturating_sub(budget.max(0)).max(1)
 }

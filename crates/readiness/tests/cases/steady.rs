@@ -2,7 +2,7 @@
 //!
 //! `STEADINESS/REASON apiVersion Kind | parts…`.
 
-use readiness::{Level, StuckLimits, assess};
+use readiness::{Level, StuckLimits, assess, steadiness_beside, whole_replicas};
 
 use crate::object::{decode, kind_of, parse_line, table_lines};
 
@@ -76,4 +76,71 @@ fn a_workload_that_is_rolled_out_is_steady_while_its_replicas_move_within_its_bu
         }
     }
     assert!(wrong.is_empty(), "{} lines:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// `STEADINESS/WHOLE apiVersion Kind | parts…`: with so many replicas when it was ready last.
+const SCALED: &str = r#"
+# Beyond its budget, and nothing is lost.
+Unobserved/4 apps/v1 Deployment | gen=4 | obs=3 | spec.replicas=8 | replicas=4 | updatedReplicas=4 | readyReplicas=4 | availableReplicas=4 | +Available | +Progressing:NewReplicaSetAvailable
+Available/4 apps/v1 Deployment | gen=4 | obs=4 | spec.replicas=8 | replicas=8 | updatedReplicas=8 | readyReplicas=4 | availableReplicas=4 | -Available | +Progressing:NewReplicaSetAvailable
+Unsteady/4 apps/v1 Deployment | gen=4 | obs=4 | spec.replicas=8 | replicas=8 | updatedReplicas=8 | readyReplicas=3 | availableReplicas=3 | -Available | +Progressing:NewReplicaSetAvailable
+Unsteady/4 apps/v1 Deployment | gen=4 | obs=4 | spec.replicas=8 | replicas=8 | updatedReplicas=4 | readyReplicas=4 | availableReplicas=4 | -Available | +Progressing:ReplicaSetUpdated
+Unsteady/4 apps/v1 Deployment | gen=4 | obs=4 | spec.replicas=8 | replicas=8 | updatedReplicas=8 | readyReplicas=4 | availableReplicas=4 | -Available | -Progressing:ProgressDeadlineExceeded
+Unobserved/3 apps/v1 StatefulSet | gen=3 | obs=2 | spec.replicas=6 | replicas=3 | readyReplicas=3 | availableReplicas=3 | updatedReplicas=3 | currentRevision=a | updateRevision=a
+Available/3 apps/v1 StatefulSet | gen=3 | obs=3 | spec.replicas=6 | replicas=4 | readyReplicas=3 | availableReplicas=3 | updatedReplicas=4 | currentRevision=a | updateRevision=a
+# One may be lost beside.
+Available/3 apps/v1 StatefulSet | gen=3 | obs=3 | spec.replicas=6 | replicas=4 | readyReplicas=2 | availableReplicas=2 | updatedReplicas=4 | currentRevision=a | updateRevision=a
+Unsteady/3 apps/v1 StatefulSet | gen=3 | obs=3 | spec.replicas=6 | replicas=4 | readyReplicas=1 | availableReplicas=1 | updatedReplicas=4 | currentRevision=a | updateRevision=a
+Unsteady/3 apps/v1 StatefulSet | gen=3 | obs=3 | spec.replicas=6 | replicas=4 | readyReplicas=3 | availableReplicas=3 | updatedReplicas=1 | currentRevision=a | updateRevision=b
+Available/2 apps/v1 DaemonSet | gen=2 | obs=2 | desiredNumberScheduled=5 | currentNumberScheduled=2 | updatedNumberScheduled=2 | numberReady=2 | numberAvailable=2
+Unsteady/4 apps/v1 DaemonSet | gen=2 | obs=2 | desiredNumberScheduled=8 | currentNumberScheduled=8 | updatedNumberScheduled=8 | numberReady=2 | numberAvailable=2
+# Scaled down, it is by what is wanted now.
+Available/6 apps/v1 StatefulSet | gen=3 | obs=3 | spec.replicas=3 | replicas=4 | readyReplicas=2 | availableReplicas=2 | updatedReplicas=4 | currentRevision=a | updateRevision=a
+Unsteady/2 apps/v1 ReplicaSet | gen=1 | obs=1 | spec.replicas=4 | replicas=4 | fullyLabeledReplicas=4 | readyReplicas=2 | availableReplicas=2
+Unsteady/1 x.io/v1 Db | gen=2 | obs=1 | +Ready
+"#;
+
+#[test]
+fn a_workload_that_is_scaled_by_any_number_is_steady_while_it_has_what_it_had() {
+    for line in table_lines(SCALED) {
+        let (head, object) = parse_line(line);
+        let (expected, whole) = head.split_once('/').unwrap();
+        let whole = whole.parse().unwrap();
+        let child = decode(&object);
+        let kind = kind_of(&child);
+        let verdict = assess(kind, &child.facts, &StuckLimits::default()).verdict;
+        let told = format!("{:?}", steadiness_beside(kind, &child.facts, &verdict, whole));
+        assert_eq!(told, expected, "{line}");
+    }
+}
+
+#[test]
+fn what_a_workload_has_is_known_where_all_of_it_is_ready() {
+    for (line, expected) in [
+        (
+            "- apps/v1 Deployment | spec.replicas=8 | replicas=4 | updatedReplicas=4 | readyReplicas=4 | availableReplicas=4",
+            Some(4),
+        ),
+        (
+            "- apps/v1 Deployment | spec.replicas=4 | replicas=4 | updatedReplicas=3 | readyReplicas=4 | availableReplicas=4",
+            None,
+        ),
+        (
+            "- apps/v1 StatefulSet | spec.replicas=4 | replicas=4 | updatedReplicas=4 | readyReplicas=3 | availableReplicas=3",
+            None,
+        ),
+        ("- apps/v1 StatefulSet | spec.replicas=4", None),
+        (
+            "- apps/v1 DaemonSet | desiredNumberScheduled=5 | currentNumberScheduled=2 | updatedNumberScheduled=2 | numberReady=2 | numberAvailable=2",
+            Some(2),
+        ),
+        (
+            "- apps/v1 ReplicaSet | spec.replicas=2 | replicas=2 | updatedReplicas=2 | readyReplicas=2 | availableReplicas=2",
+            None,
+        ),
+    ] {
+        let (_, object) = parse_line(line);
+        let child = decode(&object);
+        assert_eq!(whole_replicas(kind_of(&child), &child.facts), expected, "{line}");
+    }
 }

@@ -21,6 +21,7 @@ use super::row::ObjectRow;
 use super::row_store::{ApplyOutcome, rules_used_by, unused_assessment};
 use super::rule_breaker::RuleBreaker;
 use super::rules_of_parent::RulesOfParent;
+use super::scaled::{BeforeChange, count_on_whole};
 use super::slots::RowSlot;
 use super::uid_key::UidKey;
 use super::unready_since::set_since_from_facts;
@@ -113,9 +114,10 @@ fn ingest_by_plan(
     let of_parent = store.namespaces.parent_rules(interest, meta, object);
     let rules = &of_parent.rules;
     let held = store.rows.find_key(uid);
-    let known = |slot: &mut RowSlot| slot.row.as_ref().map(|r| (r.version, r.finalizers));
+    let known =
+        |slot: &mut RowSlot| slot.row.as_ref().map(|r| (r.version, r.finalizers, BeforeChange::of_row(r)));
     let before = held.and_then(|id| store.rows.with_slot(id, known).flatten());
-    if before.is_some_and(|(version, _)| meta.resource_version < version)
+    if before.is_some_and(|(version, ..)| meta.resource_version < version)
         && held.is_some_and(|id| store.is_overtaken(id, meta.resource_version, by))
     {
         return Some(ApplyOutcome::Stale);
@@ -133,10 +135,15 @@ fn ingest_by_plan(
     }
     let known_generation = || held.and_then(|id| store.rows.parent_generation(id));
     let generation = parent.as_ref().map(|p| (p.view.generation, known_generation()));
-    let (assessed, awaited) = assess_by_rules(parts, plan, (child, object), &links);
+    let (mut assessed, awaited) = assess_by_rules(parts, plan, (child, object), &links);
+    let known_before = before.map_or(BeforeChange::Unknown, |(_, _, before)| before);
+    let whole = count_on_whole(interest, &child.facts, &mut assessed, known_before);
     let mut row = store.build_row(interest, meta, assessed, links, parent);
     for rule_index in &awaited {
         row.await_rule_since(*rule_index, parts.assessor.now());
+    }
+    if whole.is_some() {
+        row.extras.get_or_insert_default().whole_replicas = whole;
     }
     let lends = lent_selectors(&store.selectors, interest, child);
     if !lends.is_empty() {
@@ -159,7 +166,7 @@ fn ingest_by_plan(
         remember_for_parent(parts, rules, meta, generation);
     }
     if let Some((_, id)) =
-        before.zip(held).filter(|((_, old), _)| *old != finalizers && applied != ApplyOutcome::Stale)
+        before.zip(held).filter(|((_, old, _), _)| *old != finalizers && applied != ApplyOutcome::Stale)
     {
         parts.finalizers.record_change(&store.rows, id, meta);
     }

@@ -35,6 +35,7 @@ mod rows;
 mod rule_breaker;
 mod rule_work;
 mod rules_of_parent;
+mod scaled;
 mod selector_interner;
 mod slots;
 mod status_owner;

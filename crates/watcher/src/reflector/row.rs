@@ -79,6 +79,8 @@ pub(super) struct RowExtras {
     pub(super) awaited: Vec<AwaitedRule>,
     /// What proofs read of it.
     pub(super) excerpt: Option<ObjectExcerpt>,
+    /// Replicas that a workload had when it was rolled out whole last, while only their number moves.
+    pub(super) whole_replicas: Option<u32>,
 }
 
 /// The fields of an object that proofs read.

@@ -13,5 +13,6 @@ mod parents;
 mod plans;
 mod refused;
 mod rows;
+mod scaled;
 mod since;
 mod slow_rules;

@@ -14,7 +14,7 @@ fn set(version: u32, generation: u32, created: u32, ready: u32) -> Value {
     let mut set = pod(1, version, "True");
     set["metadata"]["generation"] = json!(generation);
     set["spec"] = json!({ "replicas": 3 });
-    set["status"] = json!({ "observedGeneration": generation, "replicas": created, "readyReplicas": ready,
+    set["status"] = json!({ "observedGeneration": generation, "replicas": created, "readyReplicas": ready, "updatedReplicas": created,
         "currentRevision": "a", "updateRevision": "a" });
     set
 }

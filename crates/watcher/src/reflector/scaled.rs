@@ -1,0 +1,51 @@
+//! Workloads that were rolled out whole and are scaled: what they had then is what a parent has counted on.
+
+use readiness::{Assessment, Facts, Level, Steadiness, whole_replicas};
+
+use super::row::ObjectRow;
+use crate::plan::{AssessmentRule, Interest};
+
+/// What is known of a workload from before a change of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BeforeChange {
+    /// It was ready.
+    Whole,
+    /// It was not; when it was last, it had so many replicas, and has lost none since beyond its budget.
+    Scaled(u32),
+    /// Nothing that could be counted on.
+    Unknown,
+}
+
+impl BeforeChange {
+    pub(super) fn of_row(row: &ObjectRow) -> BeforeChange {
+        if row.assessment.verdict.level == Level::Ready && !row.is_remembered() {
+            return BeforeChange::Whole;
+        }
+        let whole = row.extras.as_ref().and_then(|aside| aside.whole_replicas);
+        whole.map_or(BeforeChange::Unknown, BeforeChange::Scaled)
+    }
+}
+
+/// Says of the verdicts by built-in rules how far a workload can be counted on that was rolled out whole before. Returns how
+/// many replicas it had then, where that is the measure from now on.
+pub(super) fn count_on_whole(
+    interest: &Interest,
+    facts: &Facts,
+    assessed: &mut [Assessment],
+    before: BeforeChange,
+) -> Option<u32> {
+    let whole = match before {
+        BeforeChange::Whole => whole_replicas(interest.judge, facts),
+        BeforeChange::Scaled(whole) => Some(whole),
+        BeforeChange::Unknown => None,
+    }?;
+    let mut is_steady = false;
+    let by_kind = |rule: &AssessmentRule| rule.rule.is_none();
+    let rules = interest.assessment_rules.iter().zip(assessed).filter(|(rule, _)| by_kind(rule));
+    for (_, assessment) in rules {
+        let verdict = &mut assessment.verdict;
+        verdict.steadiness = readiness::steadiness_beside(interest.judge, facts, verdict, whole);
+        is_steady |= verdict.steadiness != Steadiness::Unsteady;
+    }
+    is_steady.then_some(whole)
+}

@@ -20,10 +20,8 @@ pub fn ready(object: &Value) -> Result<bool> {
             told && all.iter().all(|field| count(&status[field]) == wanted)
         }
         "StatefulSet" => {
-            let all = ["replicas", "readyReplicas", "availableReplicas"];
-            let updated = status["currentRevision"] == status["updateRevision"]
-                || count(&status["updatedReplicas"]) == wanted;
-            told && updated && all.iter().all(|field| count(&status[field]) == wanted)
+            let all = ["replicas", "updatedReplicas", "readyReplicas", "availableReplicas"];
+            told && all.iter().all(|field| count(&status[field]) == wanted)
         }
         "ReplicaSet" => told && count(&status["availableReplicas"]) == wanted,
         "DaemonSet" => {

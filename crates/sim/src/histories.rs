@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::actors::{ClusterActors, HistoryActors, ScriptedActors};
+use crate::actors::{ChurnActors, ClusterActors, HistoryActors, ScriptedActors};
 use crate::perturbation::Perturbation;
 use crate::scenario::{
     DiceStream, HistoryKind, ReferenceWorkload, Sabotage, Scenario, SeedStreams, StreamLayout,
@@ -18,7 +18,8 @@ pub(crate) fn history_of_seed(streams: SeedStreams, sabotage: Option<Sabotage>, 
     let seed = streams.seed;
     let mut dice = DiceStream::Scenario.dice(seed);
     let scenario = Rc::new(Scenario::new(streams, &mut dice));
-    let actors = ClusterActors::new(streams.split_from(&dice, DiceStream::Actors), scenario.clone());
+    let churn = streams.widened_by(DiceStream::Churn).and_then(ChurnActors::draw);
+    let actors = ClusterActors::new(streams.split_from(&dice, DiceStream::Actors), scenario.clone(), churn);
     let world = SimWorld::new(streams, scenario);
     Sim::new(streams, (sabotage, kind), HistoryActors::Drawn(Box::new(actors)), world)
 }

@@ -167,6 +167,7 @@ impl Sim {
         let Sim { actors, stage, kind_wires, rules, reads, policy_watch, .. } = self;
         match event {
             SimEvent::ActorStep => actors.step_actors(&mut stage.world),
+            SimEvent::Churn => actors.step_churn(&mut stage.world),
             SimEvent::Fault => self.run_fault(),
             SimEvent::Operator(visit) => actors.run_operator(&mut stage.world, &visit),
             SimEvent::Heal(owner) => actors.heal_children(&mut stage.world, &owner),

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::churn::ChurnActors;
 use super::manifests;
 use super::operator_visit::OperatorVisit;
-use crate::scenario::{CUSTOM_GROUP, Dice, SIM_NAMESPACES, Scenario, small_number};
+use crate::scenario::{CUSTOM_GROUP, DEPLOYMENT, Dice, SIM_NAMESPACES, Scenario, small_number};
 use crate::timeline::SimEvent;
 use crate::world::{FOREIGN_CONDITION_TYPES, SimObjectRef, SimWorld, conditions_of};
 
@@ -33,11 +34,13 @@ pub(crate) struct ClusterActors {
     /// Number of actions until faults stop.
     steps_left: u32,
     scenario: Rc<Scenario>,
+    /// Autoscalers and drains.
+    churn: Option<ChurnActors>,
 }
 
 impl ClusterActors {
-    pub(crate) fn new(mut dice: Dice, scenario: Rc<Scenario>) -> ClusterActors {
-        ClusterActors { steps_left: small_number(40 + dice.below(50)), dice, scenario }
+    pub(crate) fn new(mut dice: Dice, scenario: Rc<Scenario>, churn: Option<ChurnActors>) -> ClusterActors {
+        ClusterActors { steps_left: small_number(40 + dice.below(50)), dice, scenario, churn }
     }
 
     pub(crate) fn have_steps_left(&self) -> bool {
@@ -51,6 +54,17 @@ impl ClusterActors {
         }
         for _ in 0..8 {
             self.create_child(world);
+        }
+        if let Some(churn) = &mut self.churn {
+            churn.schedule_step(world);
+        }
+    }
+
+    /// The number of some workload's pods moves. It goes on for as long as the other actors do.
+    pub(super) fn step_churn(&mut self, world: &mut SimWorld) {
+        if let Some(churn) = self.churn.as_mut().filter(|_| self.steps_left > 0) {
+            churn.step(world);
+            churn.schedule_step(world);
         }
     }
 
@@ -139,6 +153,9 @@ impl ClusterActors {
         let mut object = manifests::object_manifest(&self.scenario.kinds[place.kind], place, &mut self.dice);
         if hangs {
             object["metadata"]["finalizers"] = json!([format!("{CUSTOM_GROUP}/hold")]);
+        }
+        if place.kind == DEPLOYMENT && self.churn.as_ref().is_some_and(|churn| churn.tells_rollouts) {
+            manifests::let_tell_rollouts(&mut object);
         }
         if let Some((kind, parent)) = parent {
             manifests::add_owner(&mut object, &self.scenario.kinds[kind], parent);

@@ -38,6 +38,13 @@ impl HistoryActors {
         }
     }
 
+    /// The number of some workload's pods moves.
+    pub(crate) fn step_churn(&mut self, world: &mut SimWorld) {
+        if let HistoryActors::Drawn(actors) = self {
+            actors.step_churn(world);
+        }
+    }
+
     /// An operator handles a parent.
     pub(crate) fn run_operator(&mut self, world: &mut SimWorld, visit: &OperatorVisit) {
         if let HistoryActors::Drawn(actors) = self {

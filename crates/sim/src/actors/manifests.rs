@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::scenario::{Dice, KindDef, PARENT_LABEL};
-use crate::world::{SimObjectRef, has_true_condition};
+use crate::world::{ROLLED_OUT, SimObjectRef, conditions_of, has_true_condition};
 
 /// CustomResourceDefinition of a custom kind.
 pub(super) fn crd_manifest(kind: &KindDef) -> Value {
@@ -112,8 +112,39 @@ fn workload_status(object: &Value, ready: i64, observed: bool, failed: bool) -> 
     }
     let progressing =
         json!([{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}]);
-    status["conditions"] = if failed && object["kind"] == "Deployment" { progressing } else { Value::Null };
+    status["conditions"] = match &object["kind"] {
+        kind if kind != "Deployment" => Value::Null,
+        _ if failed => progressing,
+        _ if tells_rollouts(object) => rollout_conditions(object, ready, wanted),
+        _ => Value::Null,
+    };
     status
+}
+
+/// Makes the controller of a Deployment tell of its rollouts by conditions, as a real one does.
+pub(super) fn let_tell_rollouts(object: &mut Value) {
+    object["spec"]["revisionHistoryLimit"] = json!(10);
+}
+
+fn tells_rollouts(object: &Value) -> bool {
+    !object["spec"]["revisionHistoryLimit"].is_null()
+}
+
+/// The conditions of a Deployment that may do without one pod. A rollout that has ended stays so: no template changes here.
+fn rollout_conditions(object: &Value, ready: i64, wanted: i64) -> Value {
+    let has_ended = conditions_of(&object["status"]).iter().any(|c| c["reason"] == ROLLED_OUT);
+    let reason = if ready == wanted || has_ended { ROLLED_OUT } else { "ReplicaSetUpdated" };
+    let available = if ready + 1 >= wanted { "True" } else { "False" };
+    json!([
+        {"type": "Progressing", "status": "True", "reason": reason},
+        {"type": "Available", "status": available, "reason": "MinimumReplicasAvailable"},
+    ])
+}
+
+/// Status of a workload of whose pods so many are away; none for what is no workload.
+pub(super) fn drained_status(object: &Value, away: i64, observed: bool) -> Option<Value> {
+    let wanted = object["spec"]["replicas"].as_i64()?;
+    Some(workload_status(object, wanted - away, observed, false))
 }
 
 fn job_status(object: &Value, ends: Option<&str>) -> Option<Value> {

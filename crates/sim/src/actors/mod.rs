@@ -1,5 +1,6 @@
 //! All actors but Rollcall: people, operators, workload controllers, other writers of status, and random faults.
 
+mod churn;
 mod cluster_actors;
 mod faults;
 mod history_actors;
@@ -9,6 +10,7 @@ mod operator_visit;
 mod script;
 mod scripted_actors;
 
+pub(crate) use churn::ChurnActors;
 pub(crate) use cluster_actors::ClusterActors;
 pub(crate) use faults::inject_fault;
 pub(crate) use history_actors::HistoryActors;

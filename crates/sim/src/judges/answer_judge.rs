@@ -1,8 +1,9 @@
 //! The invariants of the engine's answers, checked after every turn.
 
 use std::rc::Rc;
+use std::time::Duration;
 
-use aggregator::PolicyId;
+use aggregator::{KindState, PolicyId};
 use readiness::rollup::ParentReason;
 use readiness::saturating_millis;
 
@@ -13,8 +14,11 @@ use super::judged_moment::{JudgedMoment, JudgedSum};
 use super::naive_judge::NaiveSum;
 use super::own_entries::entry_of;
 use super::policy_checks;
-use crate::scenario::PolicyDef;
-use crate::world::{ModelMark, ModelObject};
+use crate::scenario::{PolicyDef, kind_id};
+use crate::world::{ModelMark, ModelObject, ModelSteadiness};
+
+/// Longest time for which a workload may have a spec that its controller has not observed.
+const MAX_UNOBSERVED: Duration = Duration::from_secs(1);
 
 /// The judge of the engine's answers.
 #[derive(Default)]
@@ -125,7 +129,9 @@ fn check_answer(
     let unlimited = PolicyDef { deadline: None, ..policy.clone() };
     let agrees_above = counted
         .is_none_or(|reason| policy.shadow && agrees_with(at, &unlimited, parent, Some(reason), &sum, down));
-    let is_kept = may_be_kept(policy, parent, said, &sum);
+    let whole_at = checked.find(policy, parent).map_or(at.now, |phase| phase.whole_at);
+    let steadiness = at.naive_steadiness(policy, parent, models, whole_at);
+    let is_kept = may_be_kept(policy, parent, said, &sum, steadiness);
     let agrees = !is_known || is_kept || agrees_above && agrees_with(at, policy, parent, said, &sum, down);
     let now = at.now;
     checked.apply_settle(at, policy, parent);
@@ -140,12 +146,22 @@ fn check_answer(
     let since = phase.differs_since.filter(|_| !asks_otherwise).unwrap_or(now);
     phase.differs_since = (!agrees).then_some(since);
     phase.kept_since = (is_kept && is_known).then(|| phase.kept_since.unwrap_or(now));
+    let is_kept_loosely = phase.kept_since.is_some() && steadiness != ModelSteadiness::Available;
+    phase.kept_loosely_since = is_kept_loosely.then(|| phase.kept_loosely_since.unwrap_or(now));
+    // In the calm phase not every turn is checked.
+    phase.whole_at = if sum.reason.is_none() || at.faults_stopped { now } else { phase.whole_at };
     let well = said == Some(ParentReason::AllChildrenReady);
     phase.unready_at_latest = if phase.was_ready && !well { now } else { phase.unready_at_latest };
     phase.unready_at_earliest = if well { now } else { phase.unready_at_earliest };
     phase.last_ready_at = if well { Some(at.now) } else { phase.last_ready_at };
-    let turned = !std::mem::replace(&mut phase.was_ready, well) && well;
+    let was_ready = std::mem::replace(&mut phase.was_ready, well);
+    let turned = !was_ready && well;
     let phase = *phase;
+    let is_dropped = was_ready && !well && is_known && !is_taken_over;
+    if is_dropped && is_to_be_kept(at, policy, parent, (&phase, steadiness), &sum) {
+        let name = at.describe_object(parent);
+        at.fail_invariant("steady under churn", format_args!("{name} is {said:?}, to be {:?}", sum.reason));
+    }
     check_lags(at, policy, parent, said, &sum, &phase);
     if turned && !is_ready_as_judged && is_by_rules_in_force {
         let name = at.describe_object(parent);
@@ -173,22 +189,65 @@ fn check_lags(
     if phase.differs_since.is_some_and(|since| since + MAX_ANSWER_LAG_MS < at.now) {
         fail("answers follow what was shown");
     }
-    if phase.kept_since.is_some_and(|since| since + kept_for_ms(at, policy) < at.now) {
+    let ends = |since: Option<i64>, span: Duration| {
+        since.is_some_and(|since| since + kept_for_ms(at, span) < at.now)
+    };
+    if ends(phase.kept_since, policy.longest_kept()) {
+        fail("True is kept for no longer than its grace");
+    }
+    // With a grace it may be one after the other.
+    if policy.grace.is_zero() && ends(phase.kept_loosely_since, MAX_UNOBSERVED) {
         fail("True is kept for no longer than its grace");
     }
 }
 
 /// Returns `true` if the policy may keep this answer True for a while: its children are not ready, and have not failed.
-fn may_be_kept(policy: &PolicyDef, parent: &ModelObject, said: Option<ParentReason>, sum: &NaiveSum) -> bool {
+fn may_be_kept(
+    policy: &PolicyDef,
+    parent: &ModelObject,
+    said: Option<ParentReason>,
+    sum: &NaiveSum,
+    steadiness: ModelSteadiness,
+) -> bool {
     said == Some(ParentReason::AllChildrenReady)
-        && policy.keeps(sum.reason)
+        && policy.keeps(sum.reason, steadiness)
+        && parent.deleted.is_none()
+        && parent.mark != ModelMark::NotYet
+}
+
+/// Returns `true` if the answer, which was True a moment ago, has to stay so: this process has seen all of its children ready, they
+/// are available, and what stands says the same.
+fn is_to_be_kept(
+    at: &JudgedMoment<'_>,
+    policy: &PolicyDef,
+    parent: &ModelObject,
+    (phase, steadiness): (&CheckedGeneration, ModelSteadiness),
+    sum: &NaiveSum,
+) -> bool {
+    let stands = entry_of(policy, parent)
+        .is_some_and(|said| said.observed == parent.generation && said.status == "True");
+    // Nobody knows of what cannot be seen whether it is still available.
+    let sees_all = policy
+        .involved_kinds()
+        .into_iter()
+        .all(|kind| at.core.engine.kind_state(kind_id(kind)) == KindState::Synced);
+    let until = phase.whole_at + saturating_millis(policy.limits.pending);
+    steadiness == ModelSteadiness::Available
+        && policy.keeps(sum.reason, steadiness)
+        && stands
+        && sees_all
+        // Also one that was taken for gone, and came back.
+        && phase.child_appeared_at <= phase.whole_at
+        && at.now + MAX_ANSWER_LAG_MS < until
+        && !at.faults_stopped
+        && phase.last_ready_at.is_some()
         && parent.deleted.is_none()
         && parent.mark != ModelMark::NotYet
 }
 
 /// Longest time for which an answer may be seen to be kept, in milliseconds. In the calm phase not every turn is checked: it may have
 /// been whole in between.
-fn kept_for_ms(at: &JudgedMoment<'_>, policy: &PolicyDef) -> i64 {
+fn kept_for_ms(at: &JudgedMoment<'_>, span: Duration) -> i64 {
     let spans = if at.faults_stopped { 2 } else { 1 };
-    spans * saturating_millis(policy.grace) + MAX_ANSWER_LAG_MS
+    spans * saturating_millis(span) + MAX_ANSWER_LAG_MS
 }

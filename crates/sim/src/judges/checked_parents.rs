@@ -145,6 +145,8 @@ impl CheckedParents {
                 unready_at_latest: unready,
                 well_since: None,
                 kept_since: None,
+                kept_loosely_since: None,
+                whole_at: at.now,
                 differs_since: None,
                 to_say: None,
                 awaits_first_check: false,

@@ -8,12 +8,12 @@ use readiness::Level;
 use rollcall_core::Core;
 use watcher::reflector::RuleWork;
 
-use super::naive_judge::{NaiveJudge, NaiveSum, NaiveWeight, is_child};
+use super::naive_judge::{CountedSteady, NaiveJudge, NaiveSum, NaiveWeight, is_child};
 use super::plan_watch::PlanWatch;
 use super::shown_objects::ShownObjects;
 use crate::scenario::{ChildRuleDef, PolicyDef, Scenario, kind_id};
 use crate::wires::{KindWire, KindWires, PolicyWatch, SimStage};
-use crate::world::{ModelObject, SimWorld};
+use crate::world::{ModelObject, ModelSteadiness, SimWorld};
 
 /// The state of a run at one moment.
 pub(crate) struct JudgedMoment<'a> {
@@ -103,8 +103,28 @@ impl<'a> JudgedMoment<'a> {
         parent: &ModelObject,
         models: &[Rc<ModelObject>],
     ) -> NaiveSum {
-        let judge = NaiveJudge { scenario: self.scenario, models, now: self.now, unjudged };
+        let judge = NaiveJudge { scenario: self.scenario, models, now: self.now, unjudged, counted: None };
         judge.sum_children(policy, parent, &|model| self.engine_weight(model))
+    }
+
+    /// Returns how far those children that keep a parent from being ready can be counted on, which all were ready last at
+    /// `whole_at`.
+    pub(crate) fn naive_steadiness(
+        &self,
+        policy: &PolicyDef,
+        parent: &ModelObject,
+        models: &[Rc<ModelObject>],
+        whole_at: i64,
+    ) -> ModelSteadiness {
+        let suffices = |least: &ModelSteadiness| {
+            let counted = Some(CountedSteady { least: *least, whole_at });
+            let unjudged = BTreeMap::new();
+            let judge = NaiveJudge { scenario: self.scenario, models, now: self.now, unjudged, counted };
+            judge.sum_children(policy, parent, &|model| self.engine_weight(model)).reason.is_none()
+        };
+        let steady = [ModelSteadiness::Available, ModelSteadiness::Unobserved];
+        let found = steady.into_iter().filter(|_| policy.is_tolerant()).find(suffices);
+        found.unwrap_or(ModelSteadiness::Unsteady)
     }
 
     /// Returns the objects that await the rule of a group of this policy, and whether what stands for them does not any more.

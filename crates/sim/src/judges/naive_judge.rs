@@ -12,7 +12,7 @@ use readiness::{Level, saturating_millis};
 use crate::scenario::{
     ChildRuleDef, GroupDef, PARENT_LABEL, PolicyDef, Scenario, expected_child_name, small_number,
 };
-use crate::world::{ModelObject, ModelState};
+use crate::world::{ModelObject, ModelState, ModelSteadiness};
 
 /// Weight of a child: its level, and whether it is stalled.
 pub(crate) type NaiveWeight = (Level, bool);
@@ -70,7 +70,8 @@ pub(crate) fn own_weight(model: &ModelObject, policy: &PolicyDef, group: &GroupD
     match model.state {
         ModelState::Is(level, terminal) => (level, terminal),
         ModelState::NotStarted => {
-            let late = model.created + saturating_millis(policy.limits.pending) <= now;
+            let asked_at = model.created.max(model.changed);
+            let late = asked_at + saturating_millis(policy.limits.pending) <= now;
             (if late { Level::Stuck } else { Level::Progressing }, false)
         }
     }
@@ -84,6 +85,27 @@ pub(crate) struct NaiveJudge<'a> {
     pub(crate) now: i64,
     /// Levels of children that are not judged by what they are, by uid: their rule has not judged them yet.
     pub(crate) unjudged: BTreeMap<String, Level>,
+    /// Children that are counted as ready although they are not; `None` for none.
+    pub(crate) counted: Option<CountedSteady>,
+}
+
+/// Children that are not ready, and can be counted on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CountedSteady {
+    /// This far at least.
+    pub(crate) least: ModelSteadiness,
+    /// They were there when all were ready last.
+    pub(crate) whole_at: i64,
+}
+
+impl CountedSteady {
+    fn counts(self, model: &ModelObject, group: &GroupDef, own: NaiveWeight) -> bool {
+        own.0 == Level::Progressing
+            && group.rule == ChildRuleDef::Native
+            && model.deleted.is_none()
+            && model.steadiness() >= self.least
+            && model.created <= self.whole_at
+    }
 }
 
 impl NaiveJudge<'_> {
@@ -158,6 +180,11 @@ impl NaiveJudge<'_> {
         let own = own_weight(model, policy, group, self.now);
         let stands = self.unjudged.get(&model.uid).filter(|_| group.rule != ChildRuleDef::Native);
         let own = stands.filter(|_| model.deleted.is_none()).map_or(own, |level| (*level, false));
+        let own = if self.counted.is_some_and(|counted| counted.counts(model, group, own)) {
+            (Level::Ready, false)
+        } else {
+            own
+        };
         if matches!(own.0, Level::Stuck | Level::Terminating) { own } else { rolled(model).unwrap_or(own) }
     }
 }

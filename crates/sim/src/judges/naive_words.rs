@@ -35,7 +35,13 @@ pub(super) fn naive_message(
     let words = NaiveWords {
         at,
         models,
-        judge: NaiveJudge { scenario: at.scenario, models, now: at.now, unjudged: BTreeMap::new() },
+        judge: NaiveJudge {
+            scenario: at.scenario,
+            models,
+            now: at.now,
+            unjudged: BTreeMap::new(),
+            counted: None,
+        },
     };
     let sum = at.naive_sum(policy, parent, models).reason;
     let is_ready = answer.reason == ParentReason::AllChildrenReady;

@@ -92,6 +92,8 @@ impl ShownObjects {
         let older = self.held.get(&model.uid).is_some_and(|held| held.version > model.version);
         if !buried && !older {
             self.changed.insert(model.uid.clone());
+            let before = self.held.get(&model.uid).map(Rc::as_ref);
+            let model = model.follow(before);
             self.held.insert(model.uid.clone(), Rc::new(model));
         }
     }

@@ -70,7 +70,13 @@ impl StoreOracle<'_> {
 /// objects of the store. Returns the number of parents.
 pub(crate) fn check_end(at: &JudgedMoment<'_>, commits: &CommitJudge, has_restarted: bool) -> u64 {
     let models = at.world.read_all_objects();
-    let judge = NaiveJudge { scenario: at.scenario, models: &models, now: at.now, unjudged: BTreeMap::new() };
+    let judge = NaiveJudge {
+        scenario: at.scenario,
+        models: &models,
+        now: at.now,
+        unjudged: BTreeMap::new(),
+        counted: None,
+    };
     let oracle = StoreOracle { judge, policies: at.policies };
     let mut parents = 0;
     for parent in &models {

@@ -143,9 +143,12 @@ fn is_kept(
     models: &[Rc<ModelObject>],
 ) -> bool {
     let said = entry_of(policy, parent).filter(|said| said.observed == parent.generation);
-    let was_kept = || checked.find(policy, parent).is_some_and(|phase| phase.kept_since.is_some());
+    let phase = checked.find(policy, parent);
+    let was_kept = || phase.is_some_and(|phase| phase.kept_since.is_some());
+    let whole_at = phase.map_or(at.now, |phase| phase.whole_at);
+    let steadiness = at.naive_steadiness(policy, parent, models, whole_at);
     said.map_or_else(was_kept, |said| said.status == "True")
-        && policy.keeps(at.naive_sum(policy, parent, models).reason)
+        && policy.keeps(at.naive_sum(policy, parent, models).reason, steadiness)
 }
 
 /// Returns `true` if all children are ready by the spec in force, or by one that is on its way to the loop.

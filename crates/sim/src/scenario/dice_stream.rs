@@ -65,6 +65,10 @@ pub(crate) enum DiceStream {
     Grace = 27,
     /// Processes that stand by while another remembers Jobs.
     JobStandbys = 28,
+    /// Policies that keep True while workloads are scaled or disrupted.
+    Availability = 29,
+    /// Autoscalers and drains.
+    Churn = 30,
 }
 
 impl DiceStream {
@@ -112,7 +116,7 @@ pub enum StreamLayout {
 
 impl StreamLayout {
     /// Each concern has its own.
-    pub const ALL: StreamLayout = StreamLayout::Split { last: DiceStream::JobStandbys as u64 };
+    pub const ALL: StreamLayout = StreamLayout::Split { last: DiceStream::Churn as u64 };
 
     /// Returns `true` if histories with this layout draw from the stream of a concern that shared histories do not have.
     fn draws(self, own: DiceStream) -> bool {

@@ -13,7 +13,7 @@ mod sabotage;
 
 use std::time::Duration;
 
-use aggregator::{Acceptance, PolicyId};
+use aggregator::{Acceptance, Availability, PolicyId};
 use readiness::StuckLimits;
 use timer::DebounceConfig;
 use watcher::plan::{
@@ -41,6 +41,8 @@ pub(crate) const PARENT_LABEL: &str = "part-of";
 const SHADOW_PERCENT: usize = 12;
 /// Chance of a policy to keep True for a while, in per cent.
 const GRACE_PERCENT: usize = 30;
+/// Chance of a policy to keep True while workloads are scaled or disrupted, in per cent.
+const TOLERANT_PERCENT: usize = 70;
 /// Namespaces of all simulated objects.
 pub(crate) const SIM_NAMESPACES: [&str; 2] = ["red", "blue"];
 
@@ -91,9 +93,13 @@ impl Scenario {
         }
         let mut namespace_dice = DiceStream::Namespaces.dice(streams.seed);
         let mut grace_dice = streams.widened_by(DiceStream::Grace);
+        let mut availability_dice = streams.widened_by(DiceStream::Availability);
         let mut shadow_dice = streams.widened_by(DiceStream::ShadowPolicies);
         for policy in &mut scenario.first_policies {
             policy.child_namespaces = draw_child_namespaces(&mut namespace_dice);
+            if availability_dice.as_mut().is_some_and(|dice| dice.chance(TOLERANT_PERCENT)) {
+                policy.availability = Availability::Tolerant;
+            }
             policy.grace = grace_dice.as_mut().map_or(Duration::ZERO, draw_grace);
             policy.shadow = shadow_dice.as_mut().is_some_and(|dice| dice.chance(SHADOW_PERCENT));
         }
@@ -113,6 +119,7 @@ impl Scenario {
             debounce: DebounceConfig { quiet: Duration::from_millis(100), cap: Duration::from_secs(1) },
             settle: Duration::from_millis(dice.between(500, 5_000).unsigned_abs()),
             hold: if dice.chance(25) { seconds(dice.between(1, 4)) } else { Duration::ZERO },
+            availability: Availability::Strict,
             grace: Duration::ZERO,
             limits: StuckLimits {
                 pending: seconds(dice.between(20, 70)),

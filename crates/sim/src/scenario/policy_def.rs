@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use aggregator::{Acceptance, ChildGroup, EnginePolicy, GroupRole, KindId, PolicyId};
+use aggregator::{Acceptance, Availability, ChildGroup, EnginePolicy, GroupRole, KindId, PolicyId};
 use readiness::StuckLimits;
 use readiness::rollup::ParentReason;
 use rollcall_core::{GroupSummary, PolicySummary};
@@ -12,6 +12,7 @@ use watcher::plan::{AllowedNamespaces, KopfMarkRule, LabelRule, ParentRule, Pare
 use super::group_def::GroupDef;
 use super::kind_def::{KindDef, kind_id};
 use super::sabotage::Sabotage;
+use crate::world::ModelSteadiness;
 
 /// One policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +29,8 @@ pub(crate) struct PolicyDef {
     pub(crate) debounce: DebounceConfig,
     pub(crate) settle: Duration,
     pub(crate) hold: Duration,
+    /// Whether True is kept while workloads are scaled, or disrupted within their budget.
+    pub(crate) availability: Availability,
     /// Span for which True is kept when children are not ready, and have not failed.
     pub(crate) grace: Duration,
     pub(crate) limits: StuckLimits,
@@ -79,10 +82,22 @@ impl PolicyDef {
         format!("policy-{}", self.number)
     }
 
-    /// Returns `true` if the policy keeps True for a while though children are not ready for this reason.
-    pub(crate) fn keeps(&self, reason: Option<ParentReason>) -> bool {
+    /// Returns `true` if the policy keeps True for a while though children are not ready for this reason, which can be counted on
+    /// this far.
+    pub(crate) fn keeps(&self, reason: Option<ParentReason>, steadiness: ModelSteadiness) -> bool {
         let fails = matches!(reason, Some(ParentReason::ChildrenFailed | ParentReason::ChildrenStuck));
-        !self.grace.is_zero() && reason.is_some() && !fails
+        let is_steady = self.is_tolerant() && steadiness != ModelSteadiness::Unsteady;
+        reason.is_some() && !fails && (is_steady || !self.grace.is_zero())
+    }
+
+    /// Returns `true` if the policy keeps True while workloads are scaled or disrupted.
+    pub(crate) fn is_tolerant(&self) -> bool {
+        self.availability == Availability::Tolerant
+    }
+
+    /// Returns the longest span for which True is kept.
+    pub(crate) fn longest_kept(&self) -> Duration {
+        if self.is_tolerant() { self.limits.pending.max(self.grace) } else { self.grace }
     }
 
     /// Returns the kinds that the policy's answers depend on.
@@ -117,7 +132,7 @@ impl PolicyDef {
             debounce: self.debounce,
             settle: if sabotage == Some(Sabotage::NoSettle) { Duration::ZERO } else { self.settle },
             hold: self.hold,
-            availability: aggregator::Availability::Strict,
+            availability: self.availability,
             grace: self.grace,
             pending: self.limits.pending,
             deadline: self.deadline,

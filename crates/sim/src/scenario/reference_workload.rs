@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use aggregator::{Acceptance, PolicyId};
+use aggregator::{Acceptance, Availability, PolicyId};
 use readiness::StuckLimits;
 use timer::DebounceConfig;
 
@@ -137,6 +137,7 @@ fn policy_of(number: usize, parent: usize, groups: Vec<GroupDef>) -> PolicyDef {
         debounce: DebounceConfig { quiet: Duration::from_millis(100), cap: Duration::from_secs(1) },
         settle: Duration::from_secs(1),
         hold: Duration::ZERO,
+        availability: Availability::Strict,
         grace: Duration::ZERO,
         limits: StuckLimits {
             pending: Duration::from_secs(30),

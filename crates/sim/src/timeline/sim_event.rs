@@ -11,6 +11,8 @@ use crate::wires::{AnsweredRead, LandedWrite, WriteInFlight};
 pub(crate) enum SimEvent {
     /// People and controllers take the next action.
     ActorStep,
+    /// An autoscaler or a drain moves the number of some workload's pods.
+    Churn,
     /// The wire gets the next fault.
     Fault,
     /// An operator handles a parent.
@@ -53,6 +55,7 @@ impl SimEvent {
         !matches!(
             self,
             SimEvent::ActorStep
+                | SimEvent::Churn
                 | SimEvent::Fault
                 | SimEvent::Operator(..)
                 | SimEvent::Heal(_)
@@ -78,6 +81,7 @@ impl SimEvent {
         matches!(
             self,
             SimEvent::ActorStep
+                | SimEvent::Churn
                 | SimEvent::Fault
                 | SimEvent::Policy(PolicyEvent::Act | PolicyEvent::Resolve(_, ListStep::Edit))
         )

@@ -6,6 +6,8 @@ use readiness::Level;
 use readiness::rollup::ParentReason;
 use serde_json::Value;
 
+use super::model_workload::{ModelSteadiness, ModelWorkload};
+use super::status_json::{conditions_of, has_true_condition};
 use crate::scenario::KindDef;
 
 /// State of an object by its own status, unless it is being deleted.
@@ -45,11 +47,15 @@ pub(crate) struct ModelObject {
     pub(crate) version: u64,
     pub(crate) generation: i64,
     pub(crate) created: i64,
+    /// Time at which anybody but us changed its spec or status last, as far as the server records it.
+    pub(crate) changed: i64,
     pub(crate) deleted: Option<i64>,
     /// Group, kind and UID of each owner.
     pub(crate) owners: Vec<(String, String, String)>,
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) state: ModelState,
+    /// What a workload of pods says of them.
+    pub(crate) workload: Option<ModelWorkload>,
     /// Its controller reports another generation than it has.
     pub(crate) is_stale: bool,
     pub(crate) mark: ModelMark,
@@ -65,16 +71,6 @@ fn text_of(value: &Value) -> String {
 
 fn parse_moment(value: &Value) -> Option<i64> {
     watcher::status::time::parse_rfc3339(value.as_str()?).map(|t| t.0)
-}
-
-/// Returns `true` if a condition has this type and the status True.
-pub(crate) fn has_true_condition(status: &Value, kind: &str) -> bool {
-    conditions_of(status).iter().any(|c| c["type"] == kind && c["status"] == "True")
-}
-
-/// Returns `conditions`; empty if there are none.
-pub(crate) fn conditions_of(status: &Value) -> &[Value] {
-    status["conditions"].as_array().map_or(&[], Vec::as_slice)
 }
 
 impl ModelObject {
@@ -95,10 +91,12 @@ impl ModelObject {
             version: text_of(&meta["resourceVersion"]).parse().unwrap_or(0),
             generation: meta["generation"].as_i64().unwrap_or(0),
             created: parse_moment(&meta["creationTimestamp"]).unwrap_or(0),
+            changed: last_change(meta),
             deleted: parse_moment(&meta["deletionTimestamp"]),
             owners: meta["ownerReferences"].as_array().into_iter().flatten().map(owner).collect(),
             labels: meta["labels"].as_object().into_iter().flatten().map(label).collect(),
             state: read_state(&kind.api.kind, object),
+            workload: ModelWorkload::read(&kind.api.kind, object),
             is_stale: status["observedGeneration"]
                 .as_i64()
                 .is_some_and(|o| Some(o) != meta["generation"].as_i64()),
@@ -112,6 +110,20 @@ impl ModelObject {
         }
         model.mark = read_mark(object, &model);
         model
+    }
+
+    /// How far it can be counted on while it is not ready.
+    pub(crate) fn steadiness(&self) -> ModelSteadiness {
+        self.workload.as_ref().map_or(ModelSteadiness::Unsteady, ModelWorkload::steadiness)
+    }
+
+    /// Takes over what was known of the object before it changed to this.
+    pub(crate) fn follow(mut self, before: Option<&ModelObject>) -> ModelObject {
+        if let Some((workload, before)) = self.workload.as_mut().zip(before) {
+            let was_ready = before.state == ModelState::Is(Level::Ready, false) && before.deleted.is_none();
+            workload.follow(before.workload.as_ref().filter(|_| !was_ready));
+        }
+        self
     }
 
     fn add_condition(&mut self, condition: &Value, object: &Value) {
@@ -154,6 +166,15 @@ pub(crate) fn is_ours(object: &Value, condition: &str) -> bool {
         .map(|m| text_of(&m["manager"]))
         .peekable();
     owners.peek().is_none() || owners.any(|owner| owner == watcher::status::FIELD_MANAGER)
+}
+
+fn last_change(meta: &Value) -> i64 {
+    let entries = meta["managedFields"].as_array().into_iter().flatten();
+    let is_content = |m: &&Value| {
+        m["manager"] != watcher::status::FIELD_MANAGER
+            && ["f:spec", "f:status"].iter().any(|part| m["fieldsV1"].get(part).is_some())
+    };
+    entries.filter(is_content).filter_map(|m| parse_moment(&m["time"])).max().unwrap_or(0)
 }
 
 fn read_mark(object: &Value, model: &ModelObject) -> ModelMark {

@@ -5,6 +5,7 @@
 //! YAML means.
 
 mod duplicate_key;
+mod merge_keys;
 mod positions;
 mod read_error;
 mod scalar;
@@ -48,13 +49,17 @@ pub enum YamlPiece {
 
 /// Calls `each` with each document of `text`; with `items`, also with a list's items one by one, so that only one is in
 /// memory. Stops at the first document that cannot be read.
-pub fn read_documents(
+pub fn read_documents(text: &[u8], items: bool, each: impl FnMut(YamlPiece)) -> Result<(), YamlReadError> {
+    read_pieces(text, (items, MAX_YAML_DEPTH), each)
+}
+
+fn read_pieces(
     text: &[u8],
-    items: bool,
+    (items, max_depth): (bool, usize),
     mut each: impl FnMut(YamlPiece),
 ) -> Result<(), YamlReadError> {
     let mut events = YamlEvents::new(text);
-    let mut builder = DocumentBuilder { items, ..DocumentBuilder::default() };
+    let mut builder = DocumentBuilder { items, max_depth, ..DocumentBuilder::default() };
     loop {
         let event = events.next_event().map_err(|error| {
             let begin = builder.flow_starts.last().copied().flatten().or(error.begin);
@@ -72,8 +77,14 @@ pub fn read_documents(
 
 /// Reads all documents of `text`.
 pub fn read_all(text: &[u8]) -> Result<Vec<YamlDocument>, YamlReadError> {
+    read_all_to_depth(text, MAX_YAML_DEPTH)
+}
+
+/// Reads all documents of a text that a stranger wrote; an error if collections are nested deeper than this. The parser
+/// looks at every open bracket again for each word, so that the time which a text takes grows with their number.
+pub fn read_all_to_depth(text: &[u8], max_depth: usize) -> Result<Vec<YamlDocument>, YamlReadError> {
     let mut documents = Vec::new();
-    read_documents(text, false, |piece| {
+    read_pieces(text, (false, max_depth), |piece| {
         if let YamlPiece::Document(document) = piece {
             documents.push(document);
         }
@@ -101,6 +112,14 @@ enum OpenCollection {
     },
 }
 
+impl OpenCollection {
+    fn id(&self) -> YamlNodeId {
+        match self {
+            OpenCollection::List { id, .. } | OpenCollection::Map { id, .. } => *id,
+        }
+    }
+}
+
 /// Stands for the key `<<`; no node has this id.
 const MERGE_KEY: YamlNodeId = YamlNodeId::MAX;
 
@@ -115,6 +134,8 @@ struct DocumentBuilder {
     duplicate_keys: Vec<DuplicateKey>,
     /// Items are delivered one by one.
     items: bool,
+    /// Maximum number of collections that are open at once.
+    max_depth: usize,
     /// Position in the tree at which an item's nodes begin, and the finished item.
     items_mark: tree::TreeMark,
     item: Option<YamlNodeId>,
@@ -133,8 +154,8 @@ impl DocumentBuilder {
                 let Some(&id) = self.anchors.get(&anchor) else {
                     return Err(YamlReadError::new(format!("no anchor {anchor:?} before this alias")));
                 };
-                let inside = |open: &OpenCollection| matches!(open, OpenCollection::List { id: o, .. } | OpenCollection::Map { id: o, .. } if *o == id);
-                if self.open.iter().any(inside) {
+                // A collection got its id when it was opened, so that those of the open ones ascend.
+                if self.open.binary_search_by_key(&id, OpenCollection::id).is_ok() {
                     return Err(YamlReadError::new(format!("the anchor {anchor:?} contains itself")));
                 }
                 self.place_node(id, place)?;
@@ -159,7 +180,7 @@ impl DocumentBuilder {
             _ => {}
         }
         let Some(item) = self.item.take() else { return Ok(None) };
-        let json = self.tree.to_json(item)?;
+        let json = self.tree.write_json(item)?;
         // A node with an anchor must be kept for aliases.
         if self.anchors.is_empty() {
             self.tree.truncate_to(self.items_mark);
@@ -182,8 +203,8 @@ impl DocumentBuilder {
         if self.is_in_items() {
             self.items_mark = self.tree.take_mark();
         }
-        if self.open.len() > MAX_YAML_DEPTH {
-            return Err(YamlReadError::new(format!("nested deeper than {MAX_YAML_DEPTH} levels")));
+        if self.open.len() > self.max_depth {
+            return Err(YamlReadError::new(format!("nested deeper than {} levels", self.max_depth)));
         }
         Ok(())
     }
@@ -246,9 +267,7 @@ impl DocumentBuilder {
             Some(OpenCollection::List { id, items }) => (id, (0, 0), YamlNode::List(items)),
             Some(OpenCollection::Map { id, place, entries, places, merged, .. }) => {
                 let mut entries = self.drop_duplicate_keys(entries, &places);
-                for source in merged {
-                    self.merge_sources(source, &mut entries)?;
-                }
+                merge_keys::merge_sources(&mut self.tree, &merged, &mut entries)?;
                 (id, place, YamlNode::Map(entries))
             }
             None => return Ok(()),
@@ -278,35 +297,12 @@ impl DocumentBuilder {
         kept.map(|(_, entry)| entry).collect()
     }
 
-    /// Adds the entries of a map, or of each map of a list, whose keys `entries` lacks.
-    fn merge_sources(
-        &self,
-        source: YamlNodeId,
-        entries: &mut Vec<(YamlNodeId, YamlNodeId)>,
-    ) -> Result<(), YamlReadError> {
-        let refused =
-            || YamlReadError::new("the value merged by << is neither a map nor a list of maps".to_owned());
-        let sources = match &self.tree.nodes[source] {
-            YamlNode::Map(_) => vec![source],
-            YamlNode::List(items) => items.clone(),
-            YamlNode::Scalar { .. } => return Err(refused()),
-        };
-        for source in sources {
-            let YamlNode::Map(more) = &self.tree.nodes[source] else { return Err(refused()) };
-            for (key, value) in more {
-                if !entries.iter().any(|(own, _)| self.tree.scalar_json(*own) == self.tree.scalar_json(*key))
-                {
-                    entries.push((*key, *value));
-                }
-            }
-        }
-        Ok(())
-    }
-
     fn finish_document(&mut self) -> Result<YamlDocument, YamlReadError> {
-        let done =
-            std::mem::replace(self, DocumentBuilder { items: self.items, ..DocumentBuilder::default() });
-        let json = done.root.map_or(Ok("null".to_owned()), |root| done.tree.to_json(root))?;
+        let next =
+            DocumentBuilder { items: self.items, max_depth: self.max_depth, ..DocumentBuilder::default() };
+        let mut done = std::mem::replace(self, next);
+        let json = done.root.map_or(Ok("null".to_owned()), |root| done.tree.write_json(root))?;
+        self.tree = done.tree.next_document();
         Ok(YamlDocument { json, duplicate_keys: done.duplicate_keys })
     }
 }

@@ -133,6 +133,67 @@ fn a_bomb_of_aliases_is_refused() {
 }
 
 #[test]
+fn what_aliases_write_is_bounded_in_bytes_too() {
+    let long = |aliases: usize| format!("a: &a {}\nb: [{}]\n", "x".repeat(500_000), "*a,".repeat(aliases));
+    assert_eq!(json(&long(30)).unwrap().len(), 31 * 500_002 + "{'a':,'b':[]}".len() + 29);
+    assert!(json(&long(160_000)).unwrap_err().what.contains("too many bytes"));
+    // A key is written as often as its map.
+    let key = format!("a: &a\n  ? {}\n  : 1\nb: [{}]\n", "x".repeat(500_000), "*a,".repeat(1_000));
+    assert!(json(&key).unwrap_err().what.contains("too many bytes"));
+    // Each document, and each item, takes of the same.
+    let documents = format!("---\n{}", long(10)).repeat(4);
+    assert!(json(&documents).unwrap_err().what.contains("too many bytes"));
+    let items = format!("a: &a {}\nitems:\n{}", "x".repeat(500_000), "- [*a]\n".repeat(1_000));
+    let mut count = 0;
+    let refused = read_documents(items.as_bytes(), true, |_| count += 1).unwrap_err();
+    assert!(refused.what.contains("too many bytes") && (30..40).contains(&count), "{count}");
+}
+
+#[test]
+fn a_text_without_aliases_is_never_too_long() {
+    assert!(json(&"x".repeat(17 << 20)).is_ok());
+    // Nearly all that aliases may add is used up, and the rest is longer than what is left.
+    let aliases = "*a,".repeat(33);
+    let rest = "[],{a: },".repeat(60_000);
+    assert!(json(&format!("- &a {}\n- [{aliases}]\n- [{rest}]\n", "x".repeat(500_000))).is_ok());
+}
+
+#[test]
+fn of_merged_keys_the_first_one_counts() {
+    for (yaml, expected) in [
+        ("- &x {a: 1, b: 2}\n- {<<: *x, b: 3}\n", r#"[{"a":1,"b":2},{"b":3,"a":1}]"#),
+        ("- &x {a: 1}\n- &y {a: 2, c: 3}\n- <<: [*x, *y]\n", r#"[{"a":1},{"a":2,"c":3},{"a":1,"c":3}]"#),
+        ("- &x {a: 1}\n- {<<: *x, <<: {a: 2, c: 3}}\n", r#"[{"a":1},{"a":1,"c":3}]"#),
+        ("- &x [{a: 1}, {b: 2}]\n- <<: *x\n", r#"[[{"a":1},{"b":2}],{"a":1,"b":2}]"#),
+    ] {
+        assert_eq!(json(yaml).as_deref(), Ok(expected), "{yaml}");
+    }
+}
+
+#[test]
+fn merging_costs_what_it_looks_at_and_has_an_end() {
+    let keys = |count: usize| (0..count).map(|at| format!("k{at}: 1,")).collect::<Vec<_>>().concat();
+    // So many that looking at each for each of the others would take minutes.
+    let wide = format!("- &a {{{}}}\n- {{<<: *a, b: 1}}\n", keys(200_000));
+    assert_eq!(json(&wide).unwrap().matches("\"k199999\":1").count(), 2);
+    let often = format!("- &a {{{}}}\n- {{<<: [{}]}}\n", keys(1_000), "*a,".repeat(150_000));
+    let empty = format!("- &a [{}]\n{}", "{},".repeat(100_000), "- {<<: *a}\n".repeat(50_000));
+    for yaml in [often, empty] {
+        assert!(json(&yaml).unwrap_err().what.contains("too many bytes"));
+    }
+}
+
+#[test]
+fn the_depth_that_a_reader_allows_holds_whatever_strings_and_comments_close() {
+    let refused = |yaml: &str| read_all_to_depth(yaml.as_bytes(), 20).unwrap_err().what;
+    for open in ["[", "{a: ", "[']', ", "{a: # }\n", "- ", "? "] {
+        assert_eq!(refused(&open.repeat(30)), "nested deeper than 20 levels", "{open}");
+    }
+    let flat = format!("a: '{}'\nb: [{}]\n", "[".repeat(1_000), "[],".repeat(1_000));
+    assert!(read_all_to_depth(flat.as_bytes(), 20).is_ok());
+}
+
+#[test]
 fn a_text_on_which_the_parser_itself_fails_is_refused_like_any_other() {
     for text in ["{!a,b: c}", "[!a,b]"] {
         let refused = read_all(text.as_bytes()).unwrap_err().to_string();

@@ -26,17 +26,45 @@ pub(crate) struct TreeMark {
     scalars: usize,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct YamlTree {
     pub(crate) nodes: Vec<YamlNode>,
     scalars: String,
+    /// Bytes that may still be written: [`MAX_ALIASED_BYTES`], and what each node takes if it is written once.
+    allowance: usize,
 }
 
 /// Maximum number of nodes written through aliases: a few lines of YAML can expand beyond any memory.
 const MAX_ALIASED_NODES: usize = 1_000_000;
 
+/// Maximum number of bytes that the aliases and merge keys of a text may add to it, in all of its documents together: one
+/// word may stand for half a megabyte. 16 MiB.
+pub(crate) const MAX_ALIASED_BYTES: usize = 16 << 20;
+
+/// Most bytes of JSON that a node takes beside its scalar: its brackets, a colon and a comma.
+const PUNCTUATION_BYTES: usize = 4;
+
+impl Default for YamlTree {
+    fn default() -> YamlTree {
+        YamlTree { nodes: Vec::new(), scalars: String::new(), allowance: MAX_ALIASED_BYTES }
+    }
+}
+
 impl YamlTree {
+    /// An empty tree for the next document of the text.
+    pub(crate) fn next_document(&self) -> YamlTree {
+        YamlTree { allowance: self.allowance, ..YamlTree::default() }
+    }
+
+    /// Takes these bytes from what may still be written.
+    pub(crate) fn spend(&mut self, bytes: usize) -> Result<(), YamlReadError> {
+        self.allowance = self.allowance.checked_sub(bytes).ok_or_else(too_many_bytes)?;
+        Ok(())
+    }
+
     pub(crate) fn push(&mut self, node: YamlNode) -> YamlNodeId {
+        let scalar = if let YamlNode::Scalar { from, to } = node { to - from } else { 0 };
+        self.allowance = self.allowance.saturating_add(scalar + PUNCTUATION_BYTES);
         self.nodes.push(node);
         self.nodes.len() - 1
     }
@@ -73,8 +101,8 @@ impl YamlTree {
         }
     }
 
-    /// Returns the JSON text of the tree below `root`.
-    pub(crate) fn to_json(&self, root: YamlNodeId) -> Result<String, YamlReadError> {
+    /// Writes the tree below `root` as JSON, and takes its length from what may still be written.
+    pub(crate) fn write_json(&mut self, root: YamlNodeId) -> Result<String, YamlReadError> {
         let mut out = String::new();
         let mut written = 0;
         let mut open: Vec<(YamlNodeId, usize)> = Vec::new();
@@ -97,12 +125,18 @@ impl YamlTree {
                     }
                 }
             }
-            let Some((id, at)) = open.last_mut() else { return Ok(out) };
+            // One node more than allowed is no longer than the text.
+            if out.len() > self.allowance {
+                return Err(too_many_bytes());
+            }
+            let Some((id, at)) = open.last_mut() else { break };
             next = self.write_next(*id, at, &mut out);
             if next.is_none() {
                 open.pop();
             }
         }
+        self.spend(out.len())?;
+        Ok(out)
     }
 
     /// Writes separators and returns the next node of a list or map; writes its end if there is none.
@@ -127,6 +161,10 @@ impl YamlTree {
         }
         child
     }
+}
+
+fn too_many_bytes() -> YamlReadError {
+    YamlReadError::new("its aliases expand to too many bytes".to_owned())
 }
 
 /// Appends a string in JSON notation.

@@ -112,9 +112,20 @@ fn convert_to_double<'t>(_: &CelCallContext<'_>, args: &[CelValue<'t>]) -> Resul
         [CelValue::Double(number)] => *number,
         [CelValue::Int(number)] => double_from_int(*number),
         [CelValue::Uint(number)] => double_from_uint(*number),
-        [CelValue::Text(text)] => text.parse().map_err(|_| conversion_fault("double"))?,
+        [CelValue::Text(text)] => double_from_text(text)?,
         _ => return Err(argument_mismatch(args)),
     }))
+}
+
+/// Parses a double. A number that is too large for one is an error, as to Go's `strconv.ParseFloat`: infinite is only
+/// what says so.
+fn double_from_text(text: &str) -> Result<f64, EvalFault> {
+    let number: f64 = text.parse().map_err(|_| conversion_fault("double"))?;
+    let says_infinity = || text.contains(['i', 'I']);
+    if number.is_infinite() && !says_infinity() {
+        return Err(EvalFault::from_message(RANGE_ERROR));
+    }
+    Ok(number)
 }
 
 fn convert_to_bool<'t>(_: &CelCallContext<'_>, args: &[CelValue<'t>]) -> Result<CelValue<'t>, EvalFault> {
@@ -188,6 +199,21 @@ pub(super) fn format_double(number: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_is_infinite_only_if_it_says_so() {
+        for text in ["1e400", "-1e400", "1E309", "179769313486231580793e289"] {
+            let EvalFault::Message(message) = double_from_text(text).unwrap_err() else { panic!("{text}") };
+            assert_eq!(&*message, RANGE_ERROR, "{text}");
+        }
+        for text in ["inf", "+Inf", "Infinity"] {
+            assert!(double_from_text(text).unwrap() > f64::MAX, "{text}");
+        }
+        assert!(double_from_text("-inf").unwrap() < f64::MIN);
+        assert!(double_from_text("NaN").unwrap().is_nan());
+        assert_eq!(double_from_text("1e-400").ok(), Some(0.0));
+        assert_eq!(double_from_text("1.7976931348623157e308").ok(), Some(f64::MAX));
+    }
 
     #[test]
     fn doubles_are_written_as_go_writes_them() {

@@ -312,6 +312,36 @@ fn reading_is_linear_in_the_object_whatever_is_asked_of_it() {
     }
 }
 
+/// A hundred times something whose own steps are few, over names that differ in their last characters alone.
+#[test]
+fn comparing_keys_costs_what_is_compared() {
+    let names: Vec<String> = (10..25).map(|at| format!("{}{at}", "k".repeat(40_000))).collect();
+    let named: serde_json::Map<_, _> = names.iter().map(|name| (name.clone(), json!(1))).collect();
+    let often: Vec<usize> = (0..100).collect();
+    let object = json!({"spec": {"names": names, "last": names[14], "named": named, "often": often}});
+    let made = "spec.names.transformMapEntry(i, k, {k: i})";
+    let bound = |body: &str| format!("cel.bind(m, {made}, spec.often.all(x, {body}))");
+    let literal = (0..15).map(|at| format!("spec.names[{at}]: 1")).collect::<Vec<_>>().join(", ");
+    for source in [
+        bound("spec.last in m"),
+        bound("m[spec.last] == 14"),
+        bound("m[?spec.last].hasValue()"),
+        bound("m == m"),
+        bound("m.exists(k, m[k] == 99) || true"),
+        format!("spec.often.all(x, size({made}) == 15)"),
+        format!("spec.often.all(x, size({{{literal}}}) == 15)"),
+        "spec.often.all(x, spec.last in spec.named)".to_owned(),
+        "spec.often.all(x, spec.named == spec.named)".to_owned(),
+    ] {
+        let rule = ReadyWhen::compile(&[&source], None).unwrap();
+        let (outcome, took) = measure_cost(|| rule.find_unmet(ObjectJson::Tree(&object)));
+        println!("{took:>9.3} ms  {source}");
+        let limit = outcome.err().and_then(|(_, error)| error.limit);
+        assert_eq!(limit, Some(CostLimit::Steps), "{source}");
+        assert!(took < MAX_ATTACK_MILLIS, "{source} cost {took} ms");
+    }
+}
+
 /// Every way to make an error out of a value: what follows from the value is its type alone.
 #[test]
 fn no_error_quotes_a_value_of_the_object() {

@@ -6,9 +6,9 @@ use crate::cel_type::CelType;
 use crate::eval_result::ValueResult;
 use crate::fault::EvalFault;
 use crate::functions::lists;
+use crate::map_keys;
 use crate::meter::CostMeter;
 use crate::value::{CelMap, CelText, CelValue};
-use crate::value_ops;
 
 /// Returns a field that may be absent; absent for a value that has no fields at all.
 pub(crate) fn find_field<'t>(
@@ -17,8 +17,8 @@ pub(crate) fn find_field<'t>(
     field: &'t str,
 ) -> std::result::Result<Option<CelValue<'t>>, EvalFault> {
     match operand {
-        CelValue::Map(map @ CelMap::Borrowed(_)) => Ok(map.get_field(field)),
-        CelValue::Map(map) => value_ops::lookup_key(meter, map, &CelValue::Text(CelText::Borrowed(field))),
+        CelValue::Map(CelMap::Borrowed(fields)) => map_keys::lookup_field(meter, fields, field),
+        CelValue::Map(map) => map_keys::lookup_key(meter, map, &CelValue::Text(CelText::Borrowed(field))),
         CelValue::List(_) => Err(EvalFault::from_message("unsupported index type 'string' in list")),
         CelValue::Optional(Some(inner)) => find_field(meter, inner, field),
         _ => Ok(None),
@@ -49,7 +49,7 @@ pub(crate) fn find_index<'t>(
             | CelValue::Int(_)
             | CelValue::Uint(_)
             | CelValue::Double(_),
-        ) => value_ops::lookup_key(meter, map, index),
+        ) => map_keys::lookup_key(meter, map, index),
         (CelValue::Map(_), other) => {
             Err(EvalFault::from_message(format!("unsupported key type: {}", other.cel_type().name())))
         }
@@ -80,7 +80,7 @@ pub(crate) fn eval_membership<'t>(
     match container {
         CelValue::List(list) => lists::list_contains(meter, list, item).map(CelValue::Bool),
         CelValue::Map(map) => {
-            value_ops::lookup_key(meter, map, item).map(|found| CelValue::Bool(found.is_some()))
+            map_keys::lookup_key(meter, map, item).map(|found| CelValue::Bool(found.is_some()))
         }
         other => Err(EvalFault::NoOverload("@in", vec![item.cel_type(), other.cel_type()])),
     }
@@ -96,12 +96,8 @@ pub(crate) fn insert_entry<'t>(
     if !matches!(key.cel_type(), CelType::Text | CelType::Bool | CelType::Int | CelType::Uint) {
         return Err(EvalFault::from_message(format!("unsupported key type: {}", key.cel_type().name())));
     }
-    meter.charge_steps(1 + made.len() / 4)?;
     meter.charge_allocation(2 * size_of::<CelValue<'_>>())?;
-    if made
-        .iter()
-        .any(|(known, _)| known.cel_type() == key.cel_type() && crate::value::is_same_key(known, &key))
-    {
+    if map_keys::find_made_key(meter, made, &key)?.is_some() {
         return Err(EvalFault::from_message("the map has a duplicate key"));
     }
     made.push((key, value));

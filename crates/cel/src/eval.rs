@@ -7,6 +7,7 @@ use crate::eval_result::ValueResult;
 use crate::fault::EvalFault;
 use crate::json_tree::JsonFields;
 use crate::loops::{LoopState, LoopStep, expect_bool};
+use crate::map_keys;
 use crate::meter::CostMeter;
 use crate::node::{CelFunctionCall, CelMacroLoop, ExprNode, LoopKind};
 use crate::number_conversions::int_from_count;
@@ -98,10 +99,10 @@ impl<'t> EvalFrame<'t> {
             ExprNode::Type(name) => CelValue::Type(name),
             ExprNode::WholeObject => CelValue::Map(CelMap::Borrowed(self.object)),
             ExprNode::Local(at) => self.locals[*at].clone(),
-            ExprNode::TopLevelField(name) => match self.object.get(name) {
-                Some(field) => CelValue::from_tree(field),
-                None => return Err(EvalFault::NoField(name.clone())),
-            },
+            ExprNode::TopLevelField(name) => {
+                let field = map_keys::lookup_field(self.meter, self.object, name)?;
+                field.ok_or_else(|| EvalFault::NoField(name.clone()))?
+            }
             _ => CelValue::Null,
         })
     }
@@ -194,10 +195,9 @@ impl<'t> EvalFrame<'t> {
             let value = self.eval_node(value)?;
             // The last of duplicate keys wins; keys of different types are different keys.
             if let Some(value) = unwrap_optional_element(value, *optional)? {
-                self.meter.charge_steps(1 + made.len() / 4)?;
-                made.retain(|(known, _)| {
-                    known.cel_type() != key.cel_type() || !crate::value::is_same_key(known, &key)
-                });
+                if let Some(at) = map_keys::find_made_key(self.meter, &made, &key)? {
+                    made.remove(at);
+                }
                 element_access::insert_entry(self.meter, &mut made, key, value)?;
             }
         }
@@ -267,7 +267,7 @@ impl<'t> EvalFrame<'t> {
             CelValue::Map(map) => {
                 let key = map.key_at(at);
                 let value = match &key {
-                    Some(key) if pairs => value_ops::lookup_key(self.meter, map, key)?,
+                    Some(key) if pairs => map_keys::lookup_key(self.meter, map, key)?,
                     _ => None,
                 };
                 (key, value)
@@ -342,7 +342,7 @@ impl<'t> EvalFrame<'t> {
         };
         for at in 0..map.len() {
             if let Some(key) = map.key_at(at)
-                && let Some(value) = value_ops::lookup_key(self.meter, &map, &key)?
+                && let Some(value) = map_keys::lookup_key(self.meter, &map, &key)?
             {
                 element_access::insert_entry(self.meter, &mut made.entries, key, value)?;
             }

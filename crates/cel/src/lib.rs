@@ -63,6 +63,7 @@ mod limit;
 mod loops;
 mod lower;
 mod macros;
+mod map_keys;
 mod meter;
 mod name_scope;
 mod names;

@@ -95,28 +95,6 @@ impl<'t> CelMap<'t> {
         }
     }
 
-    /// Returns the value of a field; a constructed map is searched linearly.
-    pub(crate) fn get_field(&self, name: &str) -> Option<CelValue<'t>> {
-        match self {
-            CelMap::Borrowed(fields) => fields.get(name).map(CelValue::from_tree),
-            CelMap::Shared(entries) => entries
-                .iter()
-                .find(|(key, _)| matches!(key, CelValue::Text(text) if **text == *name))
-                .map(|(_, value)| value.clone()),
-        }
-    }
-
-    /// Returns the value of a key of any type.
-    pub(crate) fn find_entry(&self, key: &CelValue<'t>) -> Option<CelValue<'t>> {
-        match (self, key) {
-            (_, CelValue::Text(name)) => self.get_field(name),
-            (CelMap::Borrowed(_), _) => None,
-            (CelMap::Shared(entries), _) => {
-                entries.iter().find(|(known, _)| is_same_key(known, key)).map(|(_, value)| value.clone())
-            }
-        }
-    }
-
     pub(crate) fn key_at(&self, at: usize) -> Option<CelValue<'t>> {
         match self {
             CelMap::Borrowed(fields) => {

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use crate::cel_type::CelType;
 use crate::fault::EvalFault;
+use crate::map_keys::lookup_key;
 use crate::meter::CostMeter;
 use crate::operator_kinds::{ArithmeticOperator, ComparisonOperator};
 use crate::value::{CelList, CelMap, CelText, CelValue, numeric_order};
@@ -65,19 +66,6 @@ fn maps_equal(meter: &CostMeter, a: &CelMap<'_>, b: &CelMap<'_>) -> Result<bool,
         }
     }
     Ok(true)
-}
-
-/// Returns the value of a key. A constructed map is searched linearly.
-pub(crate) fn lookup_key<'t>(
-    meter: &CostMeter,
-    map: &CelMap<'t>,
-    key: &CelValue<'t>,
-) -> Result<Option<CelValue<'t>>, EvalFault> {
-    meter.charge_steps(match map {
-        CelMap::Borrowed(_) => 1,
-        CelMap::Shared(entries) => 1 + entries.len() / 4,
-    })?;
-    Ok(map.find_entry(key))
 }
 
 /// Returns `true` if values of this type are orderable.

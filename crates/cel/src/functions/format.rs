@@ -2,6 +2,7 @@
 
 use super::time;
 use crate::fault::EvalFault;
+use crate::map_keys;
 use crate::meter::CostMeter;
 use crate::number_conversions::{double_from_int, double_from_uint};
 use crate::overload::{CelCallContext, argument_mismatch};
@@ -174,7 +175,8 @@ fn format_map(meter: &CostMeter, out: &mut String, map: &CelMap<'_>, depth: u8) 
         let Some(key) = map.key_at(at) else { continue };
         let (mut name, mut value) = (String::new(), String::new());
         format_value(meter, &mut name, &key, depth + 1)?;
-        format_value(meter, &mut value, &map.find_entry(&key).unwrap_or(CelValue::Null), depth + 1)?;
+        let held = map_keys::lookup_key(meter, map, &key)?.unwrap_or(CelValue::Null);
+        format_value(meter, &mut value, &held, depth + 1)?;
         all.push(format!("{name}: {value}"));
     }
     all.sort();

@@ -28,6 +28,12 @@ pub(crate) const SCRIPT_LIBRARY_WORDS: &[&str] = &[
     "health.lua: |\n  return {}\n",
     "health.lua.useOpenLibs: true",
     "\n---\n",
+    "&a ",
+    "*a",
+    "<<: ",
+    "[",
+    "'",
+    " # ",
 ];
 
 /// The first line is a kind, the others are patterns; then comes the older block. A library ends up with at most one

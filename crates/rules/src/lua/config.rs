@@ -37,19 +37,14 @@ pub enum ArgocdConfigError {
 
 const CUSTOMIZATIONS_KEY: &str = "resource.customizations";
 
-/// Most brackets of a block that may be open at once. The YAML parser looks at each of them again for every word. The
-/// brackets in scripts are counted too: nearly all of them are closed again.
-const MAX_OPEN_BRACKETS: usize = 1000;
+/// Maximum depth of the block. Argo CD's own are three levels deep.
+const MAX_BLOCK_DEPTH: usize = 1000;
 
 /// Returns the entries by `group/Kind`, or `Kind` for the core group.
 pub(super) fn read_customizations(
     data: &BTreeMap<String, String>,
 ) -> Result<BTreeMap<String, CustomizationEntry>, ArgocdConfigError> {
     let mut all = match data.get(CUSTOMIZATIONS_KEY) {
-        Some(block) if has_too_many_brackets(block) => {
-            let words = format!("more than {MAX_OPEN_BRACKETS} brackets are open at once");
-            return Err(ArgocdConfigError::Block(words));
-        }
         Some(block) => read_block(block)?,
         None => BTreeMap::new(),
     };
@@ -73,7 +68,8 @@ pub(super) fn read_customizations(
 /// Reads the YAML block. A duplicate key is refused: it may well be that the script which was meant is the other one.
 fn read_block(block: &str) -> Result<BTreeMap<String, CustomizationEntry>, ArgocdConfigError> {
     let refused = ArgocdConfigError::Block;
-    let documents = rollcall_yaml::read_all(block.as_bytes()).map_err(|error| refused(error.to_string()))?;
+    let documents = rollcall_yaml::read_all_to_depth(block.as_bytes(), MAX_BLOCK_DEPTH)
+        .map_err(|error| refused(error.to_string()))?;
     let [document] = documents.as_slice() else {
         let several = || Err(refused("more than one document".to_owned()));
         return if documents.is_empty() { Ok(BTreeMap::new()) } else { several() };
@@ -84,18 +80,6 @@ fn read_block(block: &str) -> Result<BTreeMap<String, CustomizationEntry>, Argoc
     let entries: Option<_> =
         serde_json::from_str(&document.json).map_err(|error| refused(error.to_string()))?;
     Ok(entries.unwrap_or_default())
-}
-
-fn has_too_many_brackets(block: &str) -> bool {
-    let mut open = 0_usize;
-    block.bytes().any(|byte| {
-        match byte {
-            b'[' | b'{' => open += 1,
-            b']' | b'}' => open = open.saturating_sub(1),
-            _ => {}
-        }
-        open > MAX_OPEN_BRACKETS
-    })
 }
 
 fn override_key(key: &str, target: &str) -> Result<String, ArgocdConfigError> {

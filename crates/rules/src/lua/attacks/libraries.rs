@@ -40,6 +40,8 @@ fn a_hostile_pattern_is_refused_and_named_and_the_others_go_on() {
     let mut others = Vec::new();
     for (name, keys, refused) in [
         ("braces in braces", vec![format!("{}{}", "{".repeat(900), "}".repeat(900))], 1),
+        // These were an abort of the process, and again after each restart.
+        ("90 kB of braces in braces", vec![format!("{}{}", "{".repeat(45_000), "}".repeat(45_000))], 1),
         ("open braces", pairs("{", 900), 1),
         ("90 kB of pairs", pairs("{a,b}", 18_000), 1),
         ("17 pairs", pairs("{a}", 17), 1),
@@ -89,11 +91,28 @@ fn a_refused_pattern_matches_nothing_and_says_why() {
 #[test]
 fn a_hostile_block_is_refused_as_a_whole_without_an_abort() {
     for block in [
-        // As a key, 90 kB of braces were an abort of the process, and again after each restart.
-        format!("? \"{}{}\"\n: {{}}\n", "{".repeat(45_000), "}".repeat(45_000)),
         "[".repeat(20_000),
         "{a: ".repeat(20_000),
         "{a: ".repeat(1_000) + &"a: {}, ".repeat(20_000),
+        // Closed again in strings and comments alone.
+        "[']', ".repeat(9_000),
+        "{a: # }\n".repeat(9_000),
+        format!("{}{}", "[']',".repeat(9_000), "x,".repeat(40_000)),
+        // A word that stands for half a megabyte.
+        format!("a: &a {}\nb: [{}]\n", "x".repeat(500_000), "*a,".repeat(160_000)),
+        format!(
+            "a: &a {}\nb:\n{}",
+            "x".repeat(500_000),
+            lines(0..20_000, |at| format!("- {{k{at}: *a, l: *a}}\n"))
+        ),
+        format!("---\n- &a {}\n- [{}]\n", "x".repeat(5_000), "*a,".repeat(1_600)).repeat(100),
+        // Maps merged into maps: the entries of one are looked at as often as it is named.
+        format!(
+            "a: &a {{{}}}\nb: {{<<: [{}]}}\n",
+            lines(0..50_000, |at| format!("k{at}: 1,")),
+            "*a,".repeat(150_000)
+        ),
+        format!("a: &a [{}]\n{}", "{},".repeat(100_000), "b: {<<: *a}\n".repeat(50_000)),
         "- ".repeat(20_000),
         "? ".repeat(20_000),
         format!("a: &a [x]\n{}", lines(0..40, |at| format!("b{at}: &b{at} [*a, *a, *a, *a, *a, *a, *a]\n"))),

@@ -162,7 +162,7 @@ fn storages_in_annotations(object: &RawValue) -> Vec<KopfStorage<'_>> {
             left.entry(prefix).or_default().place = format!("annotation {prefix}/");
         }
     }
-    for (key, value) in &annotations {
+    for (key, value) in annotations.iter() {
         let Some((prefix, name)) = key.split_once('/') else { continue };
         let Some(of) = left.get_mut(prefix) else { continue };
         match name {
@@ -188,7 +188,7 @@ fn storage_in_status(object: &RawValue) -> Option<KopfStorage<'_>> {
     let text = |value: &RawValue| {
         (value.get().len() <= MAX_PROGRESS_BYTES).then(|| parse_handler_progress(value.get())).flatten()
     };
-    let notes = progress.iter().map(|(name, value)| (name.clone().into_owned(), text(value))).collect();
+    let notes = progress.iter().map(|(name, value)| (name.to_owned(), text(value))).collect();
     Some(KopfStorage {
         mark: raw_json::get_member(status, LAST_HANDLED_KEY),
         notes,

@@ -235,12 +235,11 @@ fn build_answer(
 /// Hash of the object without metadata and status, used as the generation if the server also counts status writes.
 fn spec_hash(object: &RawValue) -> u64 {
     let members = raw_json::all_members(object);
-    let mut keys: Vec<_> = members.keys().collect();
-    keys.sort_unstable();
     let mut hash = FxHasher::default();
-    for key in keys.into_iter().filter(|k| !matches!(&***k, "metadata" | "status" | "apiVersion" | "kind")) {
+    let is_spec = |key: &str| !matches!(key, "metadata" | "status" | "apiVersion" | "kind");
+    for (key, value) in members.iter().filter(|(key, _)| is_spec(key)) {
         hash.write(key.as_bytes());
-        hash.write(members[key].get().as_bytes());
+        hash.write(value.get().as_bytes());
     }
     hash.finish()
 }

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod entry;
+mod json_members;
 mod own;
 mod owned_condition;
 mod parent_status;

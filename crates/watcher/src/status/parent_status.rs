@@ -4,10 +4,11 @@ use std::borrow::Cow;
 use std::hash::Hasher;
 
 use aggregator::ThinList;
-use rustc_hash::{FxHashMap, FxHasher};
+use rustc_hash::FxHasher;
 use serde_json::value::RawValue;
 
 use super::entry::{ConditionEntry, FIELD_MANAGER, WantedConditions, conditions_digest};
+use super::json_members::JsonMembers;
 use super::own::{self, OwnTypes};
 use super::owned_condition::{OwnedCondition, read_entry};
 use super::raw_json;
@@ -98,7 +99,7 @@ impl ParentStatus {
         let fields = status.map(raw_json::all_members).unwrap_or_default();
         let (generation, known) = (fields.get("observedGeneration"), managers.any);
         let owners = managers.owners_of("f:observedGeneration");
-        let observed_generation = generation.and_then(|generation| raw_json::integer_value(generation));
+        let observed_generation = generation.and_then(raw_json::integer_value);
         let is_shared = owners.iter().any(|manager| manager != FIELD_MANAGER);
         let generation_owner = match observed_generation {
             Some(_) if is_shared => GenerationOwner::Foreign,
@@ -119,7 +120,7 @@ impl ParentStatus {
             allows_duplicate_types: !managers.know_conditions_by_type(),
         };
         if let Some(status) = status {
-            read.read_conditions(status, fields.get("conditions").copied(), &managers, own);
+            read.read_conditions(status, fields.get("conditions"), &managers, own);
             read.shape = shape_of(&fields, &read.list);
         }
         read
@@ -237,8 +238,8 @@ impl ParentStatus {
 }
 
 /// Fingerprint of the shape of a status with these fields.
-fn shape_of(fields: &FxHashMap<Cow<'_, str>, &RawValue>, list: &ListShape) -> u32 {
-    let others = fields.keys().filter(|name| !matches!(&***name, "conditions" | "observedGeneration"));
+fn shape_of(fields: &JsonMembers<'_>, list: &ListShape) -> u32 {
+    let others = fields.keys().filter(|name| !matches!(*name, "conditions" | "observedGeneration"));
     let spread = |number| timer::Seed(1).number_for(number);
     let names = others.map(|name| {
         let mut hash = FxHasher::default();
@@ -302,12 +303,10 @@ impl ReadConditions {
     }
 }
 
-type ManagedFieldMap<'a> = FxHashMap<Cow<'a, str>, &'a RawValue>;
-
 /// Owners of the status fields, by managedFields.
 struct StatusManagers<'a> {
     /// Fields below `f:status`, by manager.
-    status: Vec<(Cow<'a, str>, ManagedFieldMap<'a>)>,
+    status: Vec<(Cow<'a, str>, JsonMembers<'a>)>,
     any: bool,
 }
 
@@ -328,7 +327,7 @@ impl<'a> StatusManagers<'a> {
     }
 
     fn owners_of(&self, field: &str) -> Vec<String> {
-        let owners = self.status.iter().filter(|(_, fields)| fields.contains_key(field));
+        let owners = self.status.iter().filter(|(_, fields)| fields.get(field).is_some());
         owners.map(|(manager, _)| manager.clone().into_owned()).collect()
     }
 
@@ -348,7 +347,7 @@ impl<'a> StatusManagers<'a> {
     /// Returns the owners of one entry of a list-map; empty for an atomic list, which belongs to its last writer.
     fn condition_owners(&self, kind: &str) -> Vec<String> {
         let key = format!("k:{{\"type\":{}}}", serde_json::Value::from(kind));
-        let owns = |fields: &ManagedFieldMap<'_>| {
+        let owns = |fields: &JsonMembers<'_>| {
             fields.get("f:conditions").is_some_and(|c| raw_json::get_member(c, &key).is_some())
         };
         let owners = self.status.iter().filter(|(_, fields)| owns(fields));

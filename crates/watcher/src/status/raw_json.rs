@@ -2,18 +2,19 @@
 
 use std::borrow::Cow;
 
-use rustc_hash::FxHashMap;
-use serde::Deserialize;
+use serde::de::DeserializeSeed;
 use serde_json::value::RawValue;
 
+use super::json_members::{BorrowedText, JsonMembers, MemberSeed};
+
 /// Returns the members of an object, the last one of a repeated key. Empty if the value is not an object.
-pub fn all_members(value: &RawValue) -> FxHashMap<Cow<'_, str>, &RawValue> {
+pub fn all_members(value: &RawValue) -> JsonMembers<'_> {
     serde_json::from_str(value.get()).unwrap_or_default()
 }
 
-/// Returns one member of an object.
+/// Returns one member of an object, the last one of a repeated key.
 pub fn get_member<'a>(value: &'a RawValue, key: &str) -> Option<&'a RawValue> {
-    all_members(value).remove(key)
+    MemberSeed(key).deserialize(&mut serde_json::Deserializer::from_str(value.get())).ok().flatten()
 }
 
 /// Returns the elements of a list; `None` if the value is not a list.
@@ -38,8 +39,6 @@ pub fn scalar_text(value: &RawValue) -> Option<Cow<'_, str>> {
 
 /// Returns a string.
 pub fn string_value(value: &RawValue) -> Option<Cow<'_, str>> {
-    #[derive(Deserialize)]
-    struct BorrowedText<'a>(#[serde(borrow)] Cow<'a, str>);
     serde_json::from_str::<BorrowedText<'_>>(value.get()).ok().map(|t| t.0)
 }
 

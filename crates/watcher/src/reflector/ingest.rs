@@ -240,7 +240,8 @@ fn await_rules(
         let text = text.get_or_insert_with(|| rule_text(rule, child, object).into());
         let of = (id, &*meta.uid, meta.resource_version);
         let judgement = Judgement::new((plan, *rule_index), of, text.clone(), parts.assessor.now());
-        if !parts.judgements.push(judgement) {
+        let is_stored = || parts.store.rows.holds_version(id, &meta.uid, meta.resource_version);
+        if !parts.judgements.push(judgement, is_stored) {
             let gives_up = |slot: &mut RowSlot| {
                 slot.row.as_mut().map(|row| give_up_rule(row, (*rule_index, meta.resource_version)))
             };

@@ -128,8 +128,10 @@ impl JudgementQueue {
         }
     }
 
-    /// Adds an object, or puts its newer version in its place. Returns `false` if there is no room.
-    pub(super) fn push(&self, mut judgement: Judgement) -> bool {
+    /// Adds an object, or puts its newer version in the place of the one that waits. Returns `false` if there is no room: the
+    /// older version may still wait then, but nothing awaits its verdict. Where the version that waits is the higher one,
+    /// `is_stored` says whether the object is held in the other one by now, because a server that was restored counts anew.
+    pub(super) fn push(&self, mut judgement: Judgement, is_stored: impl FnOnce() -> bool) -> bool {
         let (rule_id, bytes) = (judgement.rule_id(), judgement.bytes());
         let uid = UidKey::from_text(&judgement.uid);
         let mut state = self.lock();
@@ -137,13 +139,18 @@ impl JudgementQueue {
         let free = MAX_WAITING_BYTES.saturating_sub(*all_bytes);
         let rule = rules.entry(rule_id).or_default();
         if let Some(held) = rule.waiting.get_mut(&uid) {
-            if held.age() <= judgement.age() {
-                let before = held.bytes();
-                (judgement.since, judgement.number) = (held.since, held.number);
-                *held = judgement;
-                rule.bytes = rule.bytes + bytes - before;
-                *all_bytes = *all_bytes + bytes - before;
+            if held.age() > judgement.age() && !is_stored() {
+                return true;
             }
+            let before = held.bytes();
+            let is_alone = rule.order.len() == 1;
+            if bytes > before && !is_alone && rule.bytes + (bytes - before) > free {
+                return false;
+            }
+            (judgement.since, judgement.number) = (held.since, held.number);
+            *held = judgement;
+            rule.bytes = rule.bytes + bytes - before;
+            *all_bytes = *all_bytes + bytes - before;
             return true;
         }
         if !rule.order.is_empty() && rule.bytes + bytes > free {

@@ -51,6 +51,15 @@ impl Rows {
         self.slots.with_slot(id, f)
     }
 
+    /// Returns `true` if this object is held in this version.
+    pub(super) fn holds_version(&self, id: ObjectId, uid: &str, version: u64) -> bool {
+        let uid = UidKey::from_text(uid);
+        let holds = |slot: &mut RowSlot| {
+            slot.uid == uid && slot.row.as_ref().is_some_and(|row| row.version == version)
+        };
+        self.with_slot(id, holds) == Some(true)
+    }
+
     /// Runs `f` on a slot whose row may change, and updates the account.
     pub(super) fn change_slot<R>(&self, id: ObjectId, f: impl FnOnce(&mut RowSlot) -> R) -> Option<R> {
         self.slots.with_slot(id, |slot| self.account_change(slot, f))

@@ -13,7 +13,7 @@ use watcher::plan::{AssessmentRule, ChildRule, Interest, UserRule};
 use watcher::reflector::{ApplyOutcome, Reflector, RuleSuspension, RuleWork};
 use watcher::{ParentObject, ReflectorObject};
 
-use crate::objects::{NOW, PODS, judge_by, owned, pod, uid};
+use crate::objects::{NOW, PODS, apply_listed, judge_by, owned, pod, uid};
 
 const READY: ChildWeight = ChildWeight::of(Level::Ready);
 const UNJUDGED: ChildWeight = READY.unjudged();
@@ -294,6 +294,52 @@ fn what_waits_is_bounded_and_what_finds_no_room_is_unknown_until_it_is_read_agai
     show(&reflector, &large(64, 1));
     assert_eq!(evaluate_all(&reflector), 1);
     assert_eq!(verdict(&reflector, 64, at(5)).1, READY);
+}
+
+#[test]
+fn an_object_that_waits_and_grows_beyond_the_room_is_unknown_until_it_is_read_again() {
+    let reflector = reflector();
+    judge_by(&reflector, &by_phase());
+    let sized = |n: u32, version: u32, kilobytes: usize| {
+        let mut object = saying(n, version, "Healthy");
+        object["metadata"]["annotations"] = json!({ "blob": "x".repeat(kilobytes << 10) });
+        object
+    };
+    for n in 1..=100 {
+        show(&reflector, &sized(n, 1, 1));
+    }
+    for n in 1..=100 {
+        show(&reflector, &sized(n, 2, 1 << 10));
+    }
+    let (objects, bytes) = reflector.rule_work().waiting();
+    assert!(bytes <= 17 << 20 && objects == 100, "{objects} objects of {bytes} bytes");
+    assert_eq!(verdict(&reflector, 1, NOW).1, UNJUDGED);
+    assert_eq!(verdict(&reflector, 100, NOW).1, ChildWeight::of(Level::Unknown));
+    evaluate_all(&reflector);
+    assert_eq!(verdict(&reflector, 1, NOW), (seen(2), READY));
+    assert_eq!(verdict(&reflector, 100, NOW).1, ChildWeight::of(Level::Unknown), "its older version is none");
+    show(&reflector, &sized(100, 2, 1 << 10));
+    evaluate_all(&reflector);
+    assert_eq!(verdict(&reflector, 100, NOW), (seen(2), READY));
+}
+
+#[test]
+fn what_a_restored_server_lists_is_judged_though_a_higher_version_waits() {
+    let reflector = reflector();
+    judge_by(&reflector, &by_phase());
+    for n in 1..=2 {
+        show(&reflector, &saying(n, 50, "Healthy"));
+    }
+    reflector.delete_object(&uid(2), 51);
+    let pass = reflector.begin_list(PODS, None);
+    for n in 1..=2 {
+        apply_listed(&reflector, &pass, &saying(n, 30, "Degraded"));
+    }
+    reflector.finish_list(&pass);
+    evaluate_all(&reflector);
+    for n in 1..=2 {
+        assert_eq!(verdict(&reflector, n, NOW), (seen(30), ChildWeight::of(Level::Failed)), "{n}");
+    }
 }
 
 #[test]

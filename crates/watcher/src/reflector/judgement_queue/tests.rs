@@ -7,6 +7,11 @@ use crate::plan::Interest;
 const KIND: KindId = KindId(1);
 const NOW: Time = Time(1_000_000);
 
+/// Adds an object that has not come in an older version since.
+fn push(queue: &JudgementQueue, judgement: Judgement) -> bool {
+    queue.push(judgement, || false)
+}
+
 /// The first plan of a kind, and a later one.
 fn plans() -> [Arc<PlannedInterest>; 2] {
     let plans = Plans::default();
@@ -34,7 +39,7 @@ fn a_newer_version_takes_the_place_of_an_older_one_and_a_newer_plan_that_of_any(
         let queue = JudgementQueue::default();
         for (plan, version) in [waits, comes] {
             let text = format!("plan {plan}, version {version}").into();
-            assert!(queue.push(judgement(&plans[plan], "a", version, &text)));
+            assert!(push(&queue, judgement(&plans[plan], "a", version, &text)));
         }
         let taken = queue.take(NOW).unwrap();
         let (plan, version) = evaluated;
@@ -52,7 +57,7 @@ fn a_newer_version_takes_the_place_of_an_older_one_and_a_newer_plan_that_of_any(
 fn of_two_that_are_equal_the_one_that_comes_later_is_evaluated() {
     let (queue, [plan, _]) = (JudgementQueue::default(), plans());
     for text in ["before", "later"] {
-        queue.push(judgement(&plan, "a", 7, &text.into()));
+        push(&queue, judgement(&plan, "a", 7, &text.into()));
     }
     assert_eq!(&*queue.take(NOW).unwrap().text, "later");
 }
@@ -62,13 +67,44 @@ fn one_rule_holds_half_of_the_room_at_most_and_leaves_the_rest_to_others() {
     let (queue, [plan, _]) = (JudgementQueue::default(), plans());
     let text: Arc<str> = "x".repeat((1 << 20) - JUDGEMENT_BYTES).into();
     assert!(queue.has_room(KIND, NOW));
-    let held = (0..40).take_while(|n| queue.push(judgement(&plan, &n.to_string(), 1, &text))).count();
+    let held = (0..40).take_while(|n| push(&queue, judgement(&plan, &n.to_string(), 1, &text))).count();
     assert_eq!((held, queue.size()), (16, (16, 16 << 20)));
     assert!(!queue.has_room(KIND, NOW));
     assert!(queue.has_room(KIND, NOW + ROOM_WAIT_LIMIT), "nobody waits for a slow rule for long");
     let mut other = judgement(&plan, "other", 1, &text);
     other.rule_index = 1;
-    assert!(queue.push(other), "another rule has room");
+    assert!(push(&queue, other), "another rule has room");
     queue.forget_kind(KIND);
+    assert_eq!(queue.size(), (0, 0));
+}
+
+#[test]
+fn a_version_that_takes_the_place_of_a_smaller_one_needs_room_for_the_rest_of_it() {
+    let (queue, [plan, _]) = (JudgementQueue::default(), plans());
+    let text = |mib: usize| -> Arc<str> { "x".repeat((mib << 20) - JUDGEMENT_BYTES).into() };
+    assert!(push(&queue, judgement(&plan, "0", 1, &text(1))));
+    assert!(push(&queue, judgement(&plan, "0", 2, &text(40))), "what waits alone may be of any size");
+    assert!(push(&queue, judgement(&plan, "0", 3, &text(1))));
+    for n in 1..16 {
+        assert!(push(&queue, judgement(&plan, &n.to_string(), 1, &text(1))));
+    }
+    for version in 4..100 {
+        assert!(!push(&queue, judgement(&plan, "0", version, &text(2))));
+        assert_eq!(queue.size(), (16, 16 << 20));
+    }
+    assert!(push(&queue, judgement(&plan, "1", 2, &text(1))), "as large as before");
+    let taken = queue.take(NOW).unwrap();
+    assert_eq!(taken.version, 3);
+    assert!(push(&queue, judgement(&plan, "1", 3, &text(2))));
+    assert_eq!(queue.size(), (15, 16 << 20));
+}
+
+#[test]
+fn a_lower_version_takes_the_place_of_one_that_the_object_is_not_held_in_any_more() {
+    let (queue, [plan, _]) = (JudgementQueue::default(), plans());
+    push(&queue, judgement(&plan, "a", 50, &"before".into()));
+    assert!(queue.push(judgement(&plan, "a", 30, &"restored".into()), || true));
+    assert!(push(&queue, judgement(&plan, "a", 29, &"late".into())));
+    assert_eq!(&*queue.take(NOW).unwrap().text, "restored");
     assert_eq!(queue.size(), (0, 0));
 }

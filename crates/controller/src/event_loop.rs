@@ -315,8 +315,12 @@ impl EventLoop {
         }
     }
 
-    /// Orders live reads for the parents whose resync is due.
+    /// Orders live reads for the parents whose resync is due, and of objects whose rule reads the clock.
     fn order_resyncs(&mut self, now: Time) -> anyhow::Result<()> {
+        let reads = self.core.take_reevaluation_reads();
+        if !reads.is_empty() {
+            self.channels.live_reads.send(reads)?;
+        }
         while let Some(parent) = self.core.engine.take_due_resync(now) {
             self.channels.live_reads.send(self.core.resync_reads(parent))?;
         }

@@ -143,6 +143,19 @@ pub(super) fn resync_reads(engine: &Engine, reflector: &Reflector, parent: Objec
     reads
 }
 
+/// Reads of objects whose rule reads the clock, to evaluate them again.
+pub(super) fn reevaluation_reads(reflector: &Reflector, due: Vec<ObjectId>) -> Vec<LiveRead> {
+    let mut by_place = BTreeMap::<(KindId, String), Vec<LiveRead>>::new();
+    for read in due.into_iter().filter_map(|id| read_of_object(reflector, id)) {
+        let LiveRead::One { kind, namespace, .. } = &read else { continue };
+        by_place.entry((*kind, namespace.clone())).or_default().push(read);
+    }
+    let place_reads = |((kind, namespace), single): ((KindId, String), Vec<LiveRead>)| {
+        if single.len() > MAX_SINGLE_READS { vec![LiveRead::All { kind, namespace }] } else { single }
+    };
+    by_place.into_iter().flat_map(place_reads).collect()
+}
+
 fn read_of_object(reflector: &Reflector, id: ObjectId) -> Option<LiveRead> {
     // A remembered object is deleted, so there is nothing to read.
     let held = |row: &ObjectRow| (!row.is_remembered()).then(|| HeldObject::from_row(id, row));

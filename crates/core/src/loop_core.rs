@@ -53,6 +53,8 @@ pub struct Core {
     schedule: WriteSchedule,
     /// Transitions of the last turn. They are discarded if they are not taken.
     transitions: Vec<Transition>,
+    /// Objects whose rule reads the clock and that were due in the last turn. They are discarded if they are not taken.
+    reevaluations: Vec<ObjectId>,
 }
 
 impl Core {
@@ -71,6 +73,7 @@ impl Core {
             proofs: ProofQueue::default(),
             schedule: WriteSchedule::default(),
             transitions: Vec::new(),
+            reevaluations: Vec::new(),
         }
     }
 
@@ -136,9 +139,13 @@ impl Core {
     pub fn run_turn(&mut self, now: Time) -> Vec<ParentWrite> {
         self.reflector.set_now(now);
         self.transitions.clear();
+        self.reevaluations.clear();
         self.observe_brought(now);
         self.flaps.process_changes(&mut self.engine, &self.reflector, now);
         while let Some(id) = self.engine.take_due_recheck(now) {
+            if self.reflector.read_row(id, |row| row.is_reevaluation_due(now)) == Some(true) {
+                self.reevaluations.push(id);
+            }
             self.observe_objects(now, &[id]);
         }
         let mut drafts = std::mem::take(&mut self.drafts);
@@ -258,6 +265,11 @@ impl Core {
     /// missing.
     pub fn resync_reads(&self, parent: ObjectId) -> Vec<LiveRead> {
         live_reads::resync_reads(&self.engine, &self.reflector, parent)
+    }
+
+    /// Reads of the objects that are to be evaluated again because their rule reads the clock, as of the last turn.
+    pub fn take_reevaluation_reads(&mut self) -> Vec<LiveRead> {
+        live_reads::reevaluation_reads(&self.reflector, std::mem::take(&mut self.reevaluations))
     }
 
     fn quote_drafts(&mut self, drafts: &[ParentDraft], now: Time) {

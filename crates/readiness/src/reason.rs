@@ -48,6 +48,8 @@ pub enum Reason {
     RuleAwaited,
     /// The newest version of the object has awaited the rule for too long.
     RuleOverdue,
+    /// The rule reads the clock, and the object was not evaluated again for too long.
+    RuleOutOfDate,
     /// The rule changed and the object has not been evaluated since.
     RuleChanged,
     /// The object is gone and its outcome was not observed.
@@ -206,7 +208,7 @@ impl Reason {
             Reason::RuleLimit(_) => ReasonToken::RuleLimit,
             Reason::RuleFailed(_) => ReasonToken::RuleFailed,
             Reason::RuleTooSlow | Reason::RuleOverdue => ReasonToken::RuleTooSlow,
-            Reason::RuleAwaited => ReasonToken::RuleAwaited,
+            Reason::RuleAwaited | Reason::RuleOutOfDate => ReasonToken::RuleAwaited,
             Reason::RuleChanged => ReasonToken::RuleChanged,
             Reason::OutcomeUnseen | Reason::OutcomeHeardOf => ReasonToken::OutcomeUnseen,
             Reason::StaleGeneration => ReasonToken::StaleGeneration,
@@ -296,6 +298,7 @@ impl Reason {
             }
             Reason::RuleAwaited => "its rule has not evaluated it yet",
             Reason::RuleOverdue => "its rule is busy with other objects and has not evaluated it in time",
+            Reason::RuleOutOfDate => "its rule reads the clock; not evaluated again yet",
             Reason::RuleChanged => "its rule changed; not evaluated again yet",
             Reason::OutcomeUnseen => "gone, and its outcome was not observed",
             Reason::OutcomeHeardOf => {

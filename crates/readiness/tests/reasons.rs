@@ -35,6 +35,7 @@ fn a_reason_has_one_token_and_one_line() {
             "RuleTooSlow",
             "its rule is busy with other objects and has not evaluated it in time",
         ),
+        (Reason::RuleOutOfDate, "RuleAwaited", "its rule reads the clock; not evaluated again yet"),
         (Reason::RuleChanged, "RuleChanged", "its rule changed; not evaluated again yet"),
         (Reason::OutcomeUnseen, "OutcomeUnseen", "gone, and its outcome was not observed"),
         (

@@ -126,6 +126,8 @@ pub struct RuleEvaluation<'r> {
     pub assessment: Assessment,
     /// The branch that decided.
     pub branch: RuleBranch<'r>,
+    /// `true` if the rule asked for the time: the same object may get another verdict later.
+    pub reads_clock: bool,
 }
 
 impl CompiledRule {
@@ -192,6 +194,9 @@ impl CompiledRule {
                 Ok(value) => RuleEvaluation {
                     assessment: verdict_from_peer(&profile.judge_object(value.as_ref(), None, now)).into(),
                     branch: RuleBranch::Peer(*profile),
+                    // The one verdict that a profile changes with time is that of a pod which cannot be scheduled, and
+                    // which is not ready before either.
+                    reads_clock: false,
                 },
                 Err(error) => RuleEvaluation::from_failure(&error),
             },
@@ -202,7 +207,7 @@ impl CompiledRule {
 
 impl RuleEvaluation<'_> {
     fn new(level: Level, reason: Reason, branch: RuleBranch<'_>) -> RuleEvaluation<'_> {
-        RuleEvaluation { assessment: Verdict::new(level, reason).into(), branch }
+        RuleEvaluation { assessment: Verdict::new(level, reason).into(), branch, reads_clock: false }
     }
 
     fn from_failure(words: &str) -> Self {
@@ -269,14 +274,13 @@ fn judge_ready_when(ready: &ReadyWhen, object: ObjectJson<'_>) -> RuleEvaluation
 /// Converts the outcome of a script call.
 fn evaluate_outcome<'r>(name: &'r str, outcome: &ScriptOutcome) -> RuleEvaluation<'r> {
     let branch = RuleBranch::Script(name, outcome.line);
-    let reason = match (outcome.limit, outcome.failed) {
-        (Some(_), _) => Reason::RuleLimit(BoundedText::new(&outcome.verdict.message)),
-        (None, true) => Reason::RuleFailed(BoundedText::new(&outcome.verdict.message)),
-        (None, false) => {
-            return RuleEvaluation { assessment: verdict_from_peer(&outcome.verdict).into(), branch };
-        }
+    let text = || BoundedText::new(&outcome.verdict.message);
+    let verdict = match (outcome.limit, outcome.failed) {
+        (Some(_), _) => Verdict::new(Level::Unknown, Reason::RuleLimit(text())),
+        (None, true) => Verdict::new(Level::Unknown, Reason::RuleFailed(text())),
+        (None, false) => verdict_from_peer(&outcome.verdict),
     };
-    RuleEvaluation::new(Level::Unknown, reason, branch)
+    RuleEvaluation { assessment: verdict.into(), branch, reads_clock: outcome.reads_clock }
 }
 
 fn judge_by_library<'r>(

@@ -114,7 +114,7 @@ impl ManifestJudge {
         let settled = child.meta.deleted.is_some() || ruling.reason == Reason::StaleGeneration;
         if let Some(rule) = self.cel.as_ref().filter(|_| !settled) {
             let judged = rule.judge_object(ObjectJson::Text(json), self.now);
-            let rules::RuleEvaluation { assessment, branch } = judged;
+            let rules::RuleEvaluation { assessment, branch, .. } = judged;
             let readiness::Verdict { level, reason, .. } = assessment.verdict_at(self.now).clone();
             return NativeRuling { level, reason, rule: branch.to_string() };
         }

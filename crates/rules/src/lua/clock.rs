@@ -1,5 +1,7 @@
 //! `os.time` and `os.date` as Argo CD provides them, in UTC and at the time of the evaluation.
 
+use std::cell::Cell;
+
 use mlua::{Lua, Table, Value};
 use readiness::Time;
 use rollcall_rfc3339::{CivilDate, days_since_epoch};
@@ -26,6 +28,31 @@ const MONTH_NAMES: [&str; 12] = [
 ];
 const DAY_NAMES: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
+/// The time of an evaluation, and whether its script asked for it: what it says may be something else a moment later.
+#[derive(Default)]
+pub(super) struct ScriptClock {
+    now: Cell<Time>,
+    was_read: Cell<bool>,
+}
+
+impl ScriptClock {
+    /// Begins an evaluation at this time.
+    pub(super) fn start(&self, now: Time) {
+        self.now.set(now);
+        self.was_read.set(false);
+    }
+
+    /// Returns `true` if the script asked for the time since the evaluation began.
+    pub(super) fn was_read(&self) -> bool {
+        self.was_read.get()
+    }
+
+    fn read_seconds(&self) -> f64 {
+        self.was_read.set(true);
+        lua_number(self.now.get().0.div_euclid(1000))
+    }
+}
+
 /// Converts whole seconds, or a part of a date, to Lua's number.
 #[expect(clippy::cast_precision_loss, reason = "rounded above 2^53 only, far outside any date")]
 fn lua_number(whole: i64) -> f64 {
@@ -38,9 +65,9 @@ fn whole_number(number: f64) -> i64 {
     number as i64
 }
 
-/// Returns seconds since the epoch: of `now`, or of a table's fields, which may be outside their usual ranges.
-pub(super) fn os_time(now: Time, fields: Option<&Table>) -> mlua::Result<f64> {
-    let Some(fields) = fields else { return Ok(lua_number(now.0.div_euclid(1000))) };
+/// Returns seconds since the epoch: of now, or of a table's fields, which may be outside their usual ranges.
+pub(super) fn os_time(clock: &ScriptClock, fields: Option<&Table>) -> mlua::Result<f64> {
+    let Some(fields) = fields else { return Ok(clock.read_seconds()) };
     let field = |name: &str, otherwise: i64| -> mlua::Result<i64> {
         Ok(match fields.raw_get::<Value>(name)? {
             Value::Integer(number) => number,
@@ -100,12 +127,16 @@ fn format_part(date: &CivilDate, code: char) -> Option<String> {
     })
 }
 
-/// Returns a date as a table or as text.
-pub(super) fn os_date(lua: &Lua, now: Time, format: Option<&str>, at: Option<f64>) -> mlua::Result<Value> {
+/// Returns a date as a table or as text; without `at`, that of now.
+pub(super) fn os_date(
+    lua: &Lua,
+    clock: &ScriptClock,
+    format: Option<&str>,
+    at: Option<f64>,
+) -> mlua::Result<Value> {
     let format = format.unwrap_or("%c").trim_start_matches('!');
     // Go's zero time and the end of the year 9999: no date of an object is outside.
-    let seconds =
-        at.unwrap_or(lua_number(now.0.div_euclid(1000))).clamp(-62_135_596_800.0, 253_402_300_799.0);
+    let seconds = at.unwrap_or_else(|| clock.read_seconds()).clamp(-62_135_596_800.0, 253_402_300_799.0);
     let date = CivilDate::from_seconds(whole_number(seconds));
     if !format.starts_with("*t") {
         return Ok(Value::String(lua.create_string(render_date(&date, format))?));
@@ -164,7 +195,7 @@ mod tests {
         {
             fields.raw_set(name, value).unwrap();
         }
-        assert_eq!(whole_number(os_time(NOW, Some(&fields)).unwrap()), NOW.0 / 1000);
+        assert_eq!(whole_number(os_time(&ScriptClock::default(), Some(&fields)).unwrap()), NOW.0 / 1000);
         assert_eq!(
             render_date(&CivilDate::from_seconds(NOW.0 / 1000), "%Y-%m-%dT%H:%M:%S%% %A %q"),
             "2024-02-29T12:30:45% Thursday %q"
@@ -178,6 +209,6 @@ mod tests {
         for (name, value) in [("year", "2023"), ("month", "14"), ("day", "29")] {
             fields.raw_set(name, value).unwrap();
         }
-        assert_eq!(whole_number(os_time(NOW, Some(&fields)).unwrap()), 1_709_208_000);
+        assert_eq!(whole_number(os_time(&ScriptClock::default(), Some(&fields)).unwrap()), 1_709_208_000);
     }
 }

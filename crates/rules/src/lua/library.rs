@@ -143,6 +143,7 @@ impl ScriptLibrary {
                 line: None,
                 limit: None,
                 failed: true,
+                reads_clock: false,
                 steps: 0,
             },
         })

@@ -1,6 +1,6 @@
 //! The interpreter that runs scripts: one per thread and set of libraries, with separate globals for each call.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use memchr::memmem;
@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use serde::de::DeserializeSeed;
 
 use super::budget::ScriptBudget;
-use super::clock;
+use super::clock::{self, ScriptClock};
 use super::compiled_script::CompiledScript;
 use super::dialect::LINE_GLOBAL;
 use super::failure::ScriptFailure;
@@ -41,7 +41,7 @@ pub(super) struct LuaMachine {
 struct NativeState {
     budget: ScriptBudget,
     fields: Rc<LazyFields>,
-    now: Rc<Cell<Time>>,
+    clock: Rc<ScriptClock>,
 }
 
 thread_local! {
@@ -122,7 +122,7 @@ impl LuaMachine {
     }
 
     fn judge_object(&mut self, script: &CompiledScript, object: ObjectJson<'_>, now: Time) -> ScriptOutcome {
-        self.native.now.set(now);
+        self.native.clock.start(now);
         let called = self.call_script(script, object);
         self.native.budget.end_call();
         self.native.fields.clear();
@@ -135,9 +135,10 @@ impl LuaMachine {
             (None, Err(mlua::Error::MemoryError(_))) => (Err(ScriptFailure::Limit(CostLimit::Memory)), None),
             (None, Err(error)) => (Err(ScriptFailure::from_lua_error(&error, script)), None),
         };
+        let reads_clock = self.native.clock.was_read();
         match verdict {
-            Ok(verdict) => ScriptOutcome { verdict, line, limit: None, failed: false, steps },
-            Err(failed) => ScriptOutcome { steps, ..ScriptOutcome::from_failure(failed) },
+            Ok(verdict) => ScriptOutcome { verdict, line, limit: None, failed: false, reads_clock, steps },
+            Err(failed) => ScriptOutcome { reads_clock, steps, ..ScriptOutcome::from_failure(failed) },
         }
     }
 
@@ -249,19 +250,19 @@ impl NativeState {
         )?;
         table.raw_set("find", lua.create_function(|_, args| Ok(find_plain(&args)))?)?;
         table.raw_set("number", lua.create_function(|_, number: f64| Ok(format_number(number)))?)?;
-        let now = Rc::clone(&self.now);
+        let clock = Rc::clone(&self.clock);
         table.raw_set(
             "time",
-            lua.create_function(move |_, fields: Option<Table>| clock::os_time(now.get(), fields.as_ref()))?,
+            lua.create_function(move |_, fields: Option<Table>| clock::os_time(&clock, fields.as_ref()))?,
         )?;
-        let (now, budget) = (Rc::clone(&self.now), self.budget.clone());
+        let (clock, budget) = (Rc::clone(&self.clock), self.budget.clone());
         table.raw_set(
             "date",
             lua.create_function(move |lua, (format, at): (Option<String>, Option<f64>)| {
                 if format.as_ref().is_some_and(|format| format.len() > clock::MAX_DATE_FORMAT_BYTES) {
                     return Err(mlua::Error::runtime(budget.record_limit(CostLimit::Size)));
                 }
-                clock::os_date(lua, now.get(), format.as_deref(), at)
+                clock::os_date(lua, &clock, format.as_deref(), at)
             })?,
         )?;
         Ok(table)

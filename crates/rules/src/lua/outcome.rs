@@ -17,6 +17,8 @@ pub struct ScriptOutcome {
     /// `true` if the script could not be run, failed, was stopped, or returned no valid verdict: the verdict is then
     /// ours, not the script's.
     pub failed: bool,
+    /// `true` if the script asked for the time: the same object may get another verdict later.
+    pub reads_clock: bool,
     pub(super) steps: u32,
 }
 
@@ -27,6 +29,6 @@ impl ScriptOutcome {
             ScriptFailure::Limit(limit) => (Some(limit), format!("the script was stopped: {limit}")),
         };
         let verdict = PeerVerdict { status: Some("Unknown"), message };
-        ScriptOutcome { verdict, line: None, limit, failed: true, steps: 0 }
+        ScriptOutcome { verdict, line: None, limit, failed: true, reads_clock: false, steps: 0 }
     }
 }

@@ -121,6 +121,27 @@ fn without_open_libraries_there_are_no_string_methods() {
 }
 
 #[test]
+fn it_is_noted_whether_a_script_asked_for_the_time() {
+    let object = json!({"kind": "X", "status": {"beat": "2024-02-29T12:30:00Z"}});
+    for (source, reads_clock) in [
+        ("if os.time() > 0 then return {status = 'Healthy'} end", true),
+        ("local t = os.time return {status = 'Healthy', message = '' .. t()}", true),
+        ("return {status = 'Healthy', message = os.date('%c')}", true),
+        ("return {status = 'Healthy', message = os.date()}", true),
+        ("return {status = 'Healthy', message = '' .. table.time()}", true),
+        ("pcall(function() os.time() error('no') end) return {status = 'Healthy'}", true),
+        ("os.time() error('no')", true),
+        ("os.time() while true do end", true),
+        ("return {status = 'Healthy', message = '' .. os.time({year = 2024, month = 2, day = 29})}", false),
+        ("return {status = 'Healthy', message = os.date('%c', 0)}", false),
+        ("if obj.kind == 'Y' then os.time() end return {status = 'Healthy'}", false),
+        ("return {status = 'Healthy'}", false),
+    ] {
+        assert_eq!(run(source, true, &object).reads_clock, reads_clock, "{source}");
+    }
+}
+
+#[test]
 fn pairs_goes_in_order() {
     let source = "local s = '' for k, v in pairs({b = 1, a = 2, [2] = 'y', [1] = 'x', c = 3}) do s = s .. k end \
                   return {status = 'Healthy', message = s}";

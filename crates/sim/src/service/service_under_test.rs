@@ -213,9 +213,9 @@ impl ServiceUnderTest {
         self.wake_loop(world);
     }
 
-    /// Returns the live reads of the parents whose resync is due.
+    /// Returns the live reads of the parents whose resync is due, and of objects whose rule reads the clock.
     pub(crate) fn take_resync_reads(&mut self, now: Time) -> Vec<LiveRead> {
-        let mut reads = Vec::new();
+        let mut reads = self.core.take_reevaluation_reads();
         while let Some(parent) = self.core.engine.take_due_resync(now) {
             reads.extend(self.core.resync_reads(parent));
         }

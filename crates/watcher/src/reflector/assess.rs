@@ -10,6 +10,7 @@ use rollcall_cel::ObjectJson;
 use serde_json::value::RawValue;
 
 use super::judgement_queue::Judgement;
+use super::reevaluation::limit_to_renewal;
 use super::row_store::unknown_assessment;
 use super::rule_breaker::RuleBreaker;
 use crate::parent::text_with_type;
@@ -110,6 +111,9 @@ impl ObjectAssessor {
         if breaker.is_some_and(|breaker| breaker.record(uid, now, overran)) {
             // The same answer as while it waits: an object that is tried again and again does not change its parent.
             return unknown_assessment(Reason::RuleTooSlow);
+        }
+        if judged.reads_clock {
+            return limit_to_renewal(judged.assessment.verdict, now);
         }
         judged.assessment
     }

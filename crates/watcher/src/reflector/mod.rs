@@ -27,6 +27,7 @@ mod parent;
 mod parts;
 mod planned;
 mod proofs;
+mod reevaluation;
 mod refinement;
 mod remembered_outcomes;
 mod row;

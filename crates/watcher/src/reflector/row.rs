@@ -5,6 +5,7 @@ use readiness::{Assessment, Level, Time, UnreadySince};
 
 use super::lists::ListEpoch;
 use super::parent::ParentRow;
+use super::reevaluation::{is_reevaluation_due, next_reevaluation};
 
 /// One object that a parent owns or selects, or that is a parent.
 #[derive(Clone, Debug)]
@@ -213,9 +214,15 @@ impl ObjectRow {
         std::iter::once(&self.assessment).chain(self.extras.iter().flat_map(|a| &a.further_assessments))
     }
 
-    /// Returns the next moment after `now` at which any of its verdicts changes with time.
+    /// Returns the next moment after `now` at which any of its verdicts changes with time, or is to be renewed.
     pub(super) fn next_recheck(&self, now: Time) -> Option<Time> {
-        self.all_assessments().filter_map(|a| a.then.as_ref().map(|t| t.0)).filter(|at| *at > now).min()
+        let turns = self.all_assessments().filter_map(|a| a.then.as_ref().map(|t| t.0));
+        turns.filter(|at| *at > now).chain(next_reevaluation(self, now)).min()
+    }
+
+    /// Returns `true` if one of its verdicts was given by the clock, and the object is to be read and evaluated again.
+    pub fn is_reevaluation_due(&self, now: Time) -> bool {
+        is_reevaluation_due(self, now)
     }
 }
 

@@ -188,6 +188,35 @@ fn what_another_rule_said_of_the_same_version_stands_no_longer_than_that_of_anot
 }
 
 #[test]
+fn what_a_rule_says_by_the_clock_stands_until_it_is_evaluated_again_or_for_two_minutes() {
+    let reflector = reflector();
+    let by_clock =
+        "if os.time() < 1800000040 then return {status = 'Healthy'} end return {status = 'Degraded'}";
+    judge_by(&reflector, &Interest { assessment_rules: vec![user_rule(by_clock)], ..owned() });
+    let pass = reflector.begin_list(PODS, None);
+    apply_listed(&reflector, &pass, &saying(1, 1, ""));
+    reflector.finish_list(&pass);
+    evaluate_all(&reflector);
+    let id = reflector.find_object(&uid(1)).unwrap();
+    let is_due = |now: Time| reflector.read_row(id, |row| row.is_reevaluation_due(now)).unwrap();
+    assert_eq!([at(29), at(30), at(40), at(200)].map(is_due), [false, true, true, true]);
+    assert_eq!(verdict(&reflector, 1, at(149)).1, READY);
+    assert_eq!(verdict(&reflector, 1, at(150)).1, ChildWeight::of(Level::Unknown));
+    for (second, weight) in [(31, READY), (61, ChildWeight::of(Level::Failed))] {
+        reflector.set_now(at(second));
+        assert_eq!(show(&reflector, &saying(1, 1, "")), ApplyOutcome::Same);
+        assert_eq!(verdict(&reflector, 1, at(second)).1, READY, "what was known stands while it waits");
+        evaluate_all(&reflector);
+        assert_eq!(verdict(&reflector, 1, at(second)).1, weight);
+        assert!(!is_due(at(second)) && is_due(at(second + 29)));
+    }
+    // One that ended does not come back while its object waits for the rule.
+    reflector.set_now(at(300));
+    show(&reflector, &saying(1, 2, ""));
+    assert_eq!(verdict(&reflector, 1, at(300)).1, ChildWeight::of(Level::Unknown));
+}
+
+#[test]
 fn a_list_is_judged_when_everything_is_that_began_to_wait_before_its_end() {
     let reflector = reflector();
     judge_by(&reflector, &by_phase());

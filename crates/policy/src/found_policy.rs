@@ -1,6 +1,7 @@
 //! A policy as it was found in the cluster or in a file, before anything of it is in force.
 
 use api::ReadinessPolicySpec;
+use api::policy::PolicyCondition;
 use watcher::ParentObject;
 
 use super::compile::{CompiledPolicy, compile_with};
@@ -54,6 +55,18 @@ impl FoundPolicy {
     /// The spec that was accepted last, as the policy's own status keeps it.
     pub(super) fn accepted_spec(&self) -> Option<ReadinessPolicySpec> {
         serde_json::from_str(self.status.accepted.as_ref()?.spec.as_deref()?).ok()
+    }
+
+    /// Returns `true` if its status has any trace of a spec that was accepted.
+    pub(super) fn was_accepted(&self) -> bool {
+        let is_accepted = |said: &PolicyCondition| said.r#type == "Accepted" && said.status == "True";
+        self.accepted_generation().is_some() || self.status.conditions.iter().any(is_accepted)
+    }
+
+    /// The generation whose spec was accepted last, where its status has it.
+    pub(super) fn accepted_generation(&self) -> Option<i64> {
+        let kept = self.status.accepted.as_ref().map(|kept| kept.generation);
+        kept.or(self.status.accepted_generation)
     }
 
     /// Compiles this spec of the policy.

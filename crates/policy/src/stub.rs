@@ -16,6 +16,20 @@ pub(super) fn compile(found: &FoundPolicy) -> Option<CompiledPolicy> {
         (Ok(spec), _) => serde_json::to_value(spec).ok()?,
         (Err(_), text) => serde_json::from_str::<Value>(text?).ok()?["spec"].take(),
     };
+    compile_given(&given)
+}
+
+/// The same of the spec that was accepted last, as far as the text that the policy's own status keeps of it can be read.
+pub(super) fn compile_kept(found: &FoundPolicy) -> Option<CompiledPolicy> {
+    compile_given(&serde_json::from_str(found.status.accepted.as_ref()?.spec.as_deref()?).ok()?)
+}
+
+/// The same of what was compiled.
+pub(super) fn of_compiled(compiled: &CompiledPolicy) -> CompiledPolicy {
+    CompiledPolicy { groups: Vec::new(), min: 0, proof: None, ..compiled.clone() }
+}
+
+fn compile_given(given: &Value) -> Option<CompiledPolicy> {
     let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
     let kind = text(&given["parent"]["kind"])?;
     let condition = text(&given["condition"]["type"]).unwrap_or_else(|| "Ready".to_owned());
@@ -43,5 +57,5 @@ pub(super) fn compile(found: &FoundPolicy) -> Option<CompiledPolicy> {
     };
     // With selectors that say nothing it may be any parent of the kind.
     let compiled = compile(chosen).or_else(|| compile(stub))?;
-    Some(CompiledPolicy { groups: Vec::new(), min: 0, proof: None, ..compiled })
+    Some(of_compiled(&compiled))
 }

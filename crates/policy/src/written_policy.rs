@@ -3,6 +3,7 @@
 use super::compile::CompiledPolicy;
 use super::found_policy::FoundPolicy;
 use super::group_selection::GroupName;
+use super::policy_claim::PolicyClaim;
 use super::protected_kinds::PolicySettings;
 use super::stub;
 
@@ -10,7 +11,7 @@ use super::stub;
 #[derive(Clone, Debug)]
 pub struct WrittenPolicy {
     /// The spec as it is now and the one that was accepted last, as far as they can be compiled. Where neither can be: the
-    /// parents and the condition that the spec names, if it names any.
+    /// parents and the condition that each of them names, if it names any.
     pub compiled: Vec<CompiledPolicy>,
     /// The only parent that is meant: a ReadinessGroup in a file.
     pub only: Option<GroupName>,
@@ -26,12 +27,20 @@ impl WrittenPolicy {
         let accepted = found.accepted_spec().filter(|accepted| found.spec.as_ref() != Ok(accepted));
         let accepted = accepted.and_then(|spec| found.compile_as_own(&spec, settings).ok());
         let (compiled, unknown) = match (now, accepted) {
-            (Err(why), None) => (stub::compile(found).into_iter().collect(), Some(why)),
+            (Err(why), None) => (known_claims(found), Some(why)),
             (now, accepted) => (now.ok().into_iter().chain(accepted).collect(), None),
         };
         let only = found.groups.as_ref().and_then(|groups| groups.group().cloned());
         WrittenPolicy { compiled, only, unknown }
     }
+}
+
+/// What is known of a policy no spec of which can be compiled.
+fn known_claims(found: &FoundPolicy) -> Vec<CompiledPolicy> {
+    let (now, kept) = (stub::compile(found), stub::compile_kept(found));
+    let said = |stub: &CompiledPolicy| (PolicyClaim::new(stub), stub.fallback.clone());
+    let is_same = now.as_ref().map(said) == kept.as_ref().map(said);
+    now.into_iter().chain(kept.filter(|_| !is_same)).collect()
 }
 
 #[cfg(test)]
@@ -63,6 +72,8 @@ mod tests {
         let saying = |condition| json!({ "parent": { "group": "example.com", "kind": "Database" }, "condition": { "type": condition } });
         let mut refused = saying("C");
         refused["settle"] = json!("soon");
+        let mut newer = saying("D");
+        newer["future"] = json!("on");
         let all = |conditions: &[&str]| conditions.iter().map(|&c| c.to_owned()).collect::<Vec<_>>();
         for (spec, accepted, conditions, is_known) in [
             (saying("A"), None, all(&["A"]), true),
@@ -71,6 +82,7 @@ mod tests {
             (refused.clone(), Some(saying("B")), all(&["B"]), true),
             (saying("A"), Some(refused.clone()), all(&["A"]), true),
             (refused.clone(), Some(refused.clone()), all(&["C"]), false),
+            (refused.clone(), Some(newer), all(&["C", "D"]), false),
             (refused.clone(), None, all(&["C"]), false),
             (json!({ "parent": {} }), None, all(&[]), false),
         ] {

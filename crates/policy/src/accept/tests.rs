@@ -1,12 +1,15 @@
 //! The last good word of a policy.
 
+mod claims;
+
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::super::found_policy::read_policy;
-use super::super::library_rules::UnreadLibraries;
-use super::super::ready_rule::ConfigMapName;
+use super::super::library_rules::{LibraryState, UnreadLibraries};
+use super::super::ready_rule::{ConfigMapName, GroupRule};
 use super::*;
 
 /// A policy named `a`, `b`, …, of which the first was created first, as the server has it.

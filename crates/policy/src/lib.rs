@@ -12,6 +12,7 @@ mod group_selection;
 mod group_shape;
 mod groups;
 mod inventory;
+mod kept_text;
 mod library_rules;
 pub mod offline;
 mod plan;

@@ -6,6 +6,7 @@ use api::ReadinessPolicySpec;
 use api::policy::AcceptedPolicy;
 
 use crate::found_policy::FoundPolicy;
+use crate::kept_text::text_without_defaults;
 
 /// Longest spec that is kept in the status of its policy, in bytes of JSON text.
 const MAX_KEPT_SPEC: usize = 64 << 10;
@@ -23,7 +24,7 @@ pub struct AcceptedSpec {
 
 impl AcceptedSpec {
     pub(super) fn of(found: &FoundPolicy, spec: &ReadinessPolicySpec) -> AcceptedSpec {
-        let text = serde_json::to_string(spec).ok().filter(|text| text.len() <= MAX_KEPT_SPEC);
+        let text = text_without_defaults(spec).filter(|text| text.len() <= MAX_KEPT_SPEC);
         let omitted = text.is_none().then(|| format!("the spec has more than {} KiB", MAX_KEPT_SPEC >> 10));
         let kept = AcceptedPolicy { generation: found.generation, spec: text, omitted };
         AcceptedSpec {

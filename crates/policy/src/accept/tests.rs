@@ -133,6 +133,25 @@ fn what_was_accepted_is_found_in_the_status_after_a_restart() {
     assert!(!after.why("a").is_empty());
 }
 
+#[test]
+fn what_is_kept_names_no_default_and_a_text_that_does_is_not_written_anew() {
+    let mut decided = PolicyDecisions::default();
+    let wanted =
+        json!({ "parent": { "group": "example.com", "kind": "Database" }, "condition": { "type": "A" } });
+    decided.decide(&[policy("a", 1, saying("A"))]);
+    let kept = decided.book.accepted["a"].kept.spec.clone().expect("text");
+    assert_eq!(serde_json::from_str::<Value>(&kept).expect("JSON"), wanted);
+    let spec: ReadinessPolicySpec = serde_json::from_value(saying("A")).expect("a spec");
+    let in_full = serde_json::to_string(&spec).expect("JSON");
+    assert!(in_full.contains("grace"), "{in_full}");
+    let status = json!({ "accepted": { "generation": 1, "spec": in_full } });
+    let mut upgraded = PolicyDecisions::default();
+    for _ in 0..2 {
+        upgraded.decide(&[with_status("a", 1, saying("A"), status.clone())]);
+        assert_eq!(upgraded.book.accepted["a"].kept.spec.as_ref(), Some(&in_full), "no write at rest");
+    }
+}
+
 /// What somebody wrote into a status, of whom nobody knows who it was.
 fn forged(generation: i64, spec: &Value) -> Value {
     json!({ "accepted": { "generation": generation, "spec": spec.to_string() } })

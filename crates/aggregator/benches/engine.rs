@@ -37,6 +37,7 @@ fn policy() -> EnginePolicy {
             min: 1,
             max: None,
             quorum: Quorum::All,
+            is_prerequisite: false,
         }],
         min: 0,
         kinds: vec![KIND],

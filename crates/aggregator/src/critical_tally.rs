@@ -14,6 +14,8 @@ pub(crate) struct CriticalTally {
     pub(crate) all: LevelTally,
     /// Children whose state counts, if not all do: the unready children of a group with its quorum do not.
     counted: Option<LevelTally>,
+    /// Children but for prerequisites, where there are such.
+    own: Option<LevelTally>,
     /// Number of expected children that do not exist.
     missing: u32,
     /// A group has more children than the policy allows.
@@ -72,7 +74,7 @@ impl CriticalTally {
         count: impl Fn(&LevelTally) -> LevelTally + Copy,
     ) -> CriticalTally {
         let mut stand = CriticalTally::default();
-        let (mut total, mut forgiven) = (0, false);
+        let (mut total, mut own_total, mut forgiven) = (0, 0, false);
         for (at, group) in policy.indexed_groups().filter(|(_, g)| g.role == GroupRole::Critical) {
             let tally = children.find_group_tally(at).map(count);
             let number = tally.as_ref().map_or(0, LevelTally::total_count);
@@ -81,16 +83,18 @@ impl CriticalTally {
                 forgiven |= has_quorum(group, &tally);
             }
             total += number;
+            own_total += if group.is_prerequisite { 0 } else { number };
             let short = min_expected(Some(view), at, group).saturating_sub(number);
             stand.missing = stand.missing.saturating_add(short);
             stand.surplus |= group.max.is_some_and(|max| number > max);
         }
         stand.counted = forgiven.then(|| tally_without_quorum(children, policy, count));
+        stand.own = (own_total < total).then(|| tally_without_prerequisites(children, policy, count));
         let short =
-            policy.min.saturating_sub(total).saturating_add(missing_name_count(children, view, policy));
+            policy.min.saturating_sub(own_total).saturating_add(missing_name_count(children, view, policy));
         stand.missing = stand.missing.saturating_add(short);
-        // A parent without any children is never ready, whatever the policy expects.
-        stand.missing = stand.missing.max(u32::from(total == 0));
+        // A parent without any children is never ready, whatever the policy expects, and whatever is ready before it.
+        stand.missing = stand.missing.max(u32::from(own_total == 0));
         stand
     }
 
@@ -99,8 +103,13 @@ impl CriticalTally {
             Some(counted) => worst_reason(counted, self.missing, self.surplus),
             None => worst_reason(&self.all, self.missing, self.surplus),
         };
-        // Suspended children are neutral beside any ready one, also in a group whose unready children do not count.
-        reason.filter(|r| *r != ParentReason::ChildrenSuspended || self.all.count_at(Level::Ready) == 0)
+        // Suspended children are neutral beside any ready one, also in a group whose unready children do not count. One that is
+        // only awaited is not beside them.
+        let own = self.own.as_ref().unwrap_or(&self.all);
+        let suspended = || own.count_at(Level::Suspended) > 0 && own.count_at(Level::Ready) == 0;
+        reason
+            .filter(|r| *r != ParentReason::ChildrenSuspended || own.count_at(Level::Ready) == 0)
+            .or_else(|| (self.own.is_some() && suspended()).then_some(ParentReason::ChildrenSuspended))
     }
 
     pub(crate) fn counted_tally(&self) -> &LevelTally {
@@ -117,6 +126,16 @@ fn tally_without_quorum(
     let tallies = critical.filter_map(|(at, group)| Some((group, count(children.find_group_tally(at)?))));
     let counted = tallies.filter(|(group, tally)| !has_quorum(group, tally));
     counted.fold(LevelTally::default(), |sum, (_, tally)| sum.sum_with(&tally))
+}
+
+fn tally_without_prerequisites(
+    children: &ChildCounts,
+    policy: &EnginePolicy,
+    count: impl Fn(&LevelTally) -> LevelTally,
+) -> LevelTally {
+    let own = policy.indexed_groups().filter(|(_, g)| g.role == GroupRole::Critical && !g.is_prerequisite);
+    let tallies = own.filter_map(|(at, _)| Some(count(children.find_group_tally(at)?)));
+    tallies.fold(LevelTally::default(), |sum, tally| sum.sum_with(&tally))
 }
 
 /// Returns the minimum number of children that the policy sets, or computes from this parent, or to which the parent refers

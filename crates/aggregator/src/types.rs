@@ -152,6 +152,8 @@ pub struct ChildGroup {
     pub max: Option<u32>,
     /// Number of children that must be ready.
     pub quorum: Quorum,
+    /// Its children are awaited as all others are, and belong to others: where the parent has none of its own, they are none.
+    pub is_prerequisite: bool,
 }
 
 /// A policy as the engine needs it.
@@ -159,7 +161,7 @@ pub struct ChildGroup {
 pub struct EnginePolicy {
     /// Child groups, by index.
     pub groups: Vec<ChildGroup>,
-    /// Minimum number of critical children in all groups together.
+    /// Minimum number of critical children in all groups together, but for prerequisites.
     pub min: u32,
     /// Every kind whose list the answers rest on, including the parent's.
     pub kinds: Vec<KindId>,

@@ -161,7 +161,7 @@ impl CauseFinder<'_> {
                 self.engine.group_tally(parent, policy, at).total_count(),
                 self.engine.expected(parent, policy, at),
             );
-            total += count;
+            total += if self.engine.is_prerequisite(policy, at) { 0 } else { count };
             if count < min {
                 let text = format!("{} missing ({count} of at least {min} found)", group.kind);
                 lines.push((Level::Missing, group.kind.clone(), text));

@@ -9,7 +9,7 @@ pub struct PolicySummary {
     pub name: String,
     /// Its groups.
     pub groups: Vec<GroupSummary>,
-    /// Minimum number of critical children in all groups together.
+    /// Minimum number of critical children in all groups together, but for prerequisites.
     pub min: u32,
     /// Kinds that its answers depend on.
     pub kinds: Vec<KindId>,

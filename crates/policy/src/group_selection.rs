@@ -5,6 +5,9 @@ use watcher::plan::{LabelMatcher, ShapeMatcher};
 /// API group and kind of ReadinessGroups.
 pub const GROUP_KIND: (&str, &str) = ("rollcall.dev", "ReadinessGroup");
 
+/// Where a ReadinessGroup names those that come before it.
+pub(super) const EARLIER_GROUPS: &str = "spec.after[*]";
+
 /// A ReadinessGroup in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupName {

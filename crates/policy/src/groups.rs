@@ -59,6 +59,8 @@ pub struct CompiledGroup {
     pub rule: Option<GroupRule>,
     /// Treatment of the outcome of a deleted child.
     pub after: OutcomeRetention,
+    /// Its children are awaited and belong to others: the groups that come before a ReadinessGroup.
+    pub is_prerequisite: bool,
 }
 
 /// CEL expression over the parent that yields the expected number of children.
@@ -84,7 +86,14 @@ impl CompiledGroup {
 
     /// The group in the engine's terms.
     pub fn to_engine_group(&self, kind: aggregator::KindId) -> ChildGroup {
-        ChildGroup { kind, role: self.role, min: self.min, max: self.max, quorum: self.quorum }
+        ChildGroup {
+            kind,
+            role: self.role,
+            min: self.min,
+            max: self.max,
+            quorum: self.quorum,
+            is_prerequisite: self.is_prerequisite,
+        }
     }
 }
 
@@ -105,6 +114,7 @@ pub(super) fn default_groups() -> Vec<CompiledGroup> {
         quorum: Quorum::All,
         rule: None,
         after: OutcomeRetention::Forget,
+        is_prerequisite: false,
     };
     (0..).zip(DEFAULT_CHILD_KINDS).map(group).collect()
 }
@@ -152,6 +162,7 @@ fn compile_group(check: &mut PolicyChecker<'_>, at: u8, field: &str, child: &Chi
         quorum,
         rule: child.ready.as_ref().and_then(|ready| compile_rule(check, field, &child.kind, ready)),
         after: outcome_retention(child.after_deletion),
+        is_prerequisite: false,
     }
 }
 

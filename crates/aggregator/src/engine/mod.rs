@@ -108,6 +108,11 @@ impl Engine {
         self.scheduler.policies.is_accepted(policy)
     }
 
+    /// Returns `true` if the children of a group are awaited and belong to others.
+    pub fn is_prerequisite(&self, policy: PolicyId, group: u8) -> bool {
+        self.scheduler.policies.find_group(policy, group).is_some_and(|group| group.is_prerequisite)
+    }
+
     /// Returns the role of a group: may its children change the parent's condition?
     pub fn group_role(&self, policy: PolicyId, group: u8) -> Option<GroupRole> {
         self.scheduler.policies.find_group(policy, group).map(|group| group.role)

@@ -305,7 +305,7 @@ impl<'e> EngineReader<'e> {
             let Some(spec) = self.policies.find_policy(policy) else { continue };
             let groups = spec.indexed_groups().filter(|(_, g)| g.role == GroupRole::Critical);
             let total = |at| self.group_tally(parent, policy, at).total_count();
-            let none_at_all = groups.clone().all(|(at, _)| total(at) == 0);
+            let none_at_all = groups.clone().all(|(at, g)| g.is_prerequisite || total(at) == 0);
             let short = groups.filter(|(at, _)| {
                 none_at_all || spec.expects_names || total(*at) < self.expected(parent, policy, *at)
             });

@@ -35,6 +35,31 @@ fn no_children_at_all_is_never_ready() {
 }
 
 #[test]
+fn what_is_only_awaited_makes_up_for_no_child() {
+    const EXTRAS: aggregator::KindId = aggregator::KindId(2);
+    let own = ChildGroup { min: 0, ..group(CHILDREN) };
+    let awaited = ChildGroup { min: 0, is_prerequisite: true, ..group(EXTRAS) };
+    let answer = |min: u32, own_level: Option<Level>, before: Level| {
+        let mut w = EngineHarness::with(EnginePolicy { min, ..groups(vec![own.clone(), awaited.clone()]) });
+        w.parent("db");
+        w.create("base", EXTRAS, before, |base| base.owners = vec![(POLICY, 1, "db".to_owned())]);
+        if let Some(level) = own_level {
+            w.child("web", "db", level);
+        }
+        w.run(60_000);
+        w.says("db")
+    };
+    for min in [0, 1] {
+        assert_eq!(answer(min, None, Ready), "ChildrenMissing");
+        assert_eq!(answer(min, None, Progressing), "ChildrenMissing");
+        assert_eq!(answer(min, Some(Ready), Ready), "AllChildrenReady");
+        assert_eq!(answer(min, Some(Ready), Progressing), "ChildrenProgressing");
+        assert_eq!(answer(min, Some(Suspended), Ready), "ChildrenSuspended", "it is not beside a ready one");
+    }
+    assert_eq!(answer(2, Some(Ready), Ready), "ChildrenMissing");
+}
+
+#[test]
 fn fewer_than_the_least_are_missing_and_more_than_the_most_too_many() {
     let some = |count| vec![Ready; count];
     let few = || one(ChildGroup { min: 2, max: Some(3), ..group(CHILDREN) });

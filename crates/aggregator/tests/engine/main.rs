@@ -58,7 +58,14 @@ use crate::harness::{CHILDREN, PARENTS};
 
 /// A group with at least one child, all of which must be ready.
 fn group(kind: KindId) -> ChildGroup {
-    ChildGroup { kind, role: GroupRole::Critical, min: 1, max: None, quorum: Quorum::All }
+    ChildGroup {
+        kind,
+        role: GroupRole::Critical,
+        min: 1,
+        max: None,
+        quorum: Quorum::All,
+        is_prerequisite: false,
+    }
 }
 
 /// A policy with one group of children; quiet 100 ms, cap 1 s, settle 5 s, limits 10 min.

@@ -10,7 +10,7 @@ use api::{GroupMember, ReadinessGroupSpec, ReadinessPolicySpec};
 
 use watcher::wire::{INVENTORY_ANNOTATION, TRACKING_ANNOTATION};
 
-use crate::group_selection::GROUP_KIND;
+use crate::group_selection::{EARLIER_GROUPS, GROUP_KIND};
 use crate::groups::MAX_GROUPS;
 use crate::problem::PolicyProblem;
 
@@ -88,7 +88,7 @@ fn any_number() -> ExpectSpec {
 fn earlier_groups() -> ChildSpec {
     ChildSpec {
         kind: kind_of(GROUP_KIND.0, GROUP_KIND.1),
-        find: Some(FindSpec { refs: Some("spec.after[*]".to_owned()), ..FindSpec::default() }),
+        find: Some(FindSpec { refs: Some(EARLIER_GROUPS.to_owned()), ..FindSpec::default() }),
         expect: Some(any_number()),
         role: ChildRole::Critical,
         after_deletion: None,

@@ -1,5 +1,7 @@
 //! Tests of what policies say of given objects, as sentences over data.
 
+mod earlier_groups;
+
 use super::*;
 use crate::compile::compile;
 use serde_json::{Value, json};

@@ -70,8 +70,14 @@ fn parent_interest() -> Interest {
 }
 
 fn memory_policy() -> (EnginePolicy, PolicySummary) {
-    let group =
-        ChildGroup { kind: JOB_KIND, role: GroupRole::Critical, min: 1, max: None, quorum: Quorum::All };
+    let group = ChildGroup {
+        kind: JOB_KIND,
+        role: GroupRole::Critical,
+        min: 1,
+        max: None,
+        quorum: Quorum::All,
+        is_prerequisite: false,
+    };
     let kinds = vec![JOB_KIND, PARENT_KIND, RECORD_KIND];
     let policy = EnginePolicy {
         groups: vec![group],

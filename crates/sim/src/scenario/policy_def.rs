@@ -121,6 +121,7 @@ impl PolicyDef {
             min: g.min,
             max: g.max,
             quorum: g.quorum,
+            is_prerequisite: false,
         };
         let words =
             |g: &GroupDef| GroupSummary { kind: kinds[g.kind].api.kind.clone(), min: g.min, max: g.max };

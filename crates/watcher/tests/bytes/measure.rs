@@ -134,7 +134,14 @@ fn let_ready_parents_rest(engine: &mut Engine) {
 
 fn engine() -> Engine {
     let mut engine = Engine::new(Duration::from_secs(30), Duration::from_mins(10), Seed(1));
-    let group = ChildGroup { kind: PODS, role: GroupRole::Critical, min: 1, max: None, quorum: Quorum::All };
+    let group = ChildGroup {
+        kind: PODS,
+        role: GroupRole::Critical,
+        min: 1,
+        max: None,
+        quorum: Quorum::All,
+        is_prerequisite: false,
+    };
     let policy = EnginePolicy {
         groups: vec![group],
         min: 0,

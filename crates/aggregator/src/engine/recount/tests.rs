@@ -47,7 +47,14 @@ fn view<'a>(weights: &'a [ChildWeight], links: &'a [ChildLink]) -> ObjectView<'a
 /// A policy with so many groups of children.
 fn policy(groups: usize) -> EnginePolicy {
     let quorum = crate::types::Quorum::All;
-    let group = ChildGroup { kind: CHILDREN, role: GroupRole::Critical, min: 1, max: None, quorum };
+    let group = ChildGroup {
+        kind: CHILDREN,
+        role: GroupRole::Critical,
+        min: 1,
+        max: None,
+        quorum,
+        is_prerequisite: false,
+    };
     EnginePolicy {
         groups: vec![group; groups],
         min: 0,

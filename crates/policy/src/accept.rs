@@ -33,13 +33,15 @@ pub struct PolicyBook {
     pub refused: BTreeMap<String, RefusedPolicy>,
     /// Policies in force, and those that are refused and of which nothing is that could judge.
     pub in_use: Vec<PolicyInUse>,
+    /// What policies were accepted with by which nothing can be judged now: what they were granted for it is left to them.
+    pub set_aside: BTreeMap<String, CompiledPolicy>,
     /// Policies whose rules are not read yet, so that nobody knows whether they are refused.
     pub undecided: BTreeSet<String>,
     ids: BTreeMap<String, (PolicyId, PolicyIdentity)>,
 }
 
-/// What makes a policy the same one to the engine: its uid, and its spec but for the rules for children. One that was
-/// never accepted has no spec, only what it claims.
+/// What makes a policy the same one to the engine: its uid, and its spec but for the rules for children. One by which
+/// nothing can be judged has no spec, only what it claims.
 #[derive(Clone, Debug)]
 struct PolicyIdentity {
     uid: String,
@@ -158,6 +160,8 @@ impl PolicyBook {
             tracing::info!(policy = found.name, generation = found.generation, "policy accepted");
         }
         self.refused = refused;
+        let idle = candidates.iter().filter(|c| c.chosen().is_none());
+        self.set_aside = idle.filter_map(|c| Some((named(c), c.last.as_ref()?.1.clone()))).collect();
         self.undecided = candidates.iter().filter(|c| c.provisional).map(named).collect();
     }
 

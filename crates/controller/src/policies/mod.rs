@@ -14,6 +14,7 @@ mod own_account;
 mod policy_task;
 mod policy_task_state;
 mod release_check;
+mod right_needs;
 mod rights;
 mod rights_text;
 mod script_libraries;

@@ -3,19 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use aggregator::Acceptance;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
-use policy::rbac::{
-    AccessNeed, CrdNames, DemandedRight, GrantDemand, PolicyRights, access_needs, policy_rights,
-    release_rights, role_flags,
-};
+use policy::rbac::{AccessNeed, DemandedRight, GrantDemand, role_flags};
 use policy::{PolicyBook, PolicyInUse, Released};
 use timer::Backoff;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use super::own_account::own_account;
+use super::right_needs::{NeedScope, RightNeeds};
 use super::rights_text::describe_rights;
 use crate::access_review::{ReviewSubject, review_access};
 use crate::kind_tasks::KindContext;
@@ -35,13 +32,8 @@ const MAX_CONCURRENT_REVIEWS: usize = 4;
 /// some lack. At rest it asks nothing.
 #[derive(Default)]
 pub(super) struct RightsReviewer {
-    /// What the policies in force need, with their names, as last asked for.
-    needed: Vec<(String, AccessNeed)>,
-    /// What is to be held on to, but is not asked for: it serves policies that are refused now and were accepted before,
-    /// and the removal of entries that policies left.
-    held: Vec<(String, AccessNeed)>,
-    /// API groups of their kinds that were not discovered yet.
-    unresolved_groups: BTreeSet<String>,
+    /// What policies need, as last asked for.
+    needs: RightNeeds,
     /// It is not known yet what policies left on parents that are gone.
     awaits_releases: bool,
     findings: RightsFindings,
@@ -150,49 +142,13 @@ impl RightsReviewer {
             let Some(next) = self.next else { return std::future::pending().await };
             tokio::time::sleep_until(next.at).await;
             self.next = None;
-            self.collect_needs(context, book, released);
+            self.needs = RightNeeds::of_policies(book, released, &NeedScope::of_context(context));
             self.under_way = Some(self.ask(context, next.interval));
         }
         let Some(under_way) = &mut self.under_way else { return std::future::pending().await };
         let reviewed = under_way.await;
         self.under_way = None;
         self.settle(reviewed, context)
-    }
-
-    fn collect_needs(&mut self, context: &KindContext, book: &PolicyBook, released: &Released) {
-        let (mut names, mut resolved) = (CrdNames::default(), BTreeSet::new());
-        for kind in context.resolved.iter() {
-            names.add_kind(&kind.api.group, &kind.api.kind, &kind.api.plural, kind.api.has_status);
-            resolved.insert((kind.api.group.clone(), kind.api.kind.clone()));
-        }
-        let needs =
-            |rights: &PolicyRights| access_needs(rights, &context.namespaces, &context.records.namespace);
-        let (mut needed, mut held, mut unresolved) = (Vec::new(), Vec::new(), BTreeSet::new());
-        let mut look_up = |group: &str, kind: &str| {
-            if !resolved.contains(&(group.to_owned(), kind.to_owned())) {
-                unresolved.insert(group.to_owned());
-            }
-        };
-        // Groups are written by whoever may: nothing is granted for them, and they say themselves which kind they may not see.
-        let of_policies = book.in_use.iter().filter(|policy| policy.compiled.shape.is_none());
-        for policy in of_policies {
-            let rights = match policy.acceptance {
-                Acceptance::Accepted => &mut needed,
-                // It is granted nothing, and loses nothing.
-                _ if book.accepted.contains_key(&policy.name) => &mut held,
-                _ => continue,
-            };
-            let of_policy = needs(&policy_rights(&policy.compiled, &names));
-            rights.extend(of_policy.into_iter().map(|need| (policy.name.clone(), need)));
-            look_up(&policy.compiled.parent.group, &policy.compiled.parent.kind);
-            policy.compiled.groups.iter().for_each(|group| look_up(&group.kind.group, &group.kind.kind));
-        }
-        for (group, kind) in released.keys() {
-            look_up(group, kind);
-            let of_kind = needs(&release_rights(group, kind, &names));
-            held.extend(of_kind.into_iter().map(|need| (String::new(), need)));
-        }
-        (self.needed, self.held, self.unresolved_groups) = (needed, held, unresolved);
     }
 
     /// What the policies in force need, as last reviewed, and what is to be held on to.
@@ -203,11 +159,11 @@ impl RightsReviewer {
             lacking,
         };
         let lacks = |(policy, need): &(String, AccessNeed)| self.findings.lacking_for(policy).contains(need);
-        let needed = self.needed.iter().map(|right| demanded(right, lacks(right)));
-        let rights = needed.chain(self.held.iter().map(|right| demanded(right, false))).collect();
+        let needed = self.needs.needed.iter().map(|right| demanded(right, lacks(right)));
+        let rights = needed.chain(self.needs.held.iter().map(|right| demanded(right, false))).collect();
         GrantDemand {
             rights,
-            unresolved_groups: self.unresolved_groups.clone(),
+            unresolved_groups: self.needs.unresolved_groups.clone(),
             awaits_releases: self.awaits_releases,
         }
     }
@@ -231,7 +187,7 @@ impl RightsReviewer {
             return ReviewResult::Unanswered;
         };
         let mut lacking: BTreeMap<String, Vec<AccessNeed>> = BTreeMap::new();
-        for (at, (policy, need)) in self.needed.iter().enumerate() {
+        for (at, (policy, need)) in self.needs.needed.iter().enumerate() {
             if denied.contains(&at) {
                 lacking.entry(policy.clone()).or_default().push(need.clone());
             }
@@ -255,7 +211,7 @@ impl RightsReviewer {
     /// Asks for each right once, however many policies need it.
     fn ask(&self, context: &KindContext, interval: Duration) -> BoxFuture<'static, Reviewed> {
         let mut places: BTreeMap<String, (AccessNeed, Vec<usize>)> = BTreeMap::new();
-        for (at, (_, need)) in self.needed.iter().enumerate() {
+        for (at, (_, need)) in self.needs.needed.iter().enumerate() {
             let known = places.entry(need.to_string()).or_insert_with(|| (need.clone(), Vec::new()));
             known.1.push(at);
         }

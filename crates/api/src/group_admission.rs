@@ -62,7 +62,8 @@ const fn label_keys(at: &'static str) -> AdmissionRule {
     rule(at, "self.all(key, size(key) <= 317)", "no label has a key of more than 317 characters")
 }
 
-/// What selects objects as the value of a label does: no object can have another.
+/// What selects objects as the value of a label does, or as the part of an annotation that is made of the same characters: no
+/// object can have another.
 const fn label_value(at: &'static str) -> AdmissionRule {
     rule(
         at,

@@ -104,7 +104,7 @@ pub struct GroupMember {
     /// since version 3. An Application outside of Argo CD's own namespace is called `NAMESPACE_NAME`, as in the annotation. Where
     /// Argo CD tracks by a label, select by `labels`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 63))]
+    #[schemars(length(min = 1, max = 317))]
     pub application: Option<String>,
     /// Objects of this Kustomization of Flux, by the labels that Flux sets: `kustomize.toolkit.fluxcd.io/name` and
     /// `kustomize.toolkit.fluxcd.io/namespace`.
@@ -117,7 +117,7 @@ pub struct GroupMember {
     /// Objects of the inventory with this id, by the annotation `config.k8s.io/owning-inventory` that cli-utils sets: those of kpt
     /// and of Config Sync.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 63))]
+    #[schemars(length(min = 1, max = 317))]
     pub inventory: Option<String>,
     /// These objects. One that does not exist is missing. An object of kind ReadinessGroup (`rollcall.dev/v1alpha1`) counts
     /// with its own members.

@@ -18,6 +18,7 @@ use super::library_rules::LibraryRules;
 use super::ready_rule::GroupRule;
 use rollcall_core::{GroupSummary, PolicySummary};
 use watcher::status::written_types;
+use watcher::wire::{INVENTORY_ANNOTATION, TRACKING_ANNOTATION};
 
 /// Group and kind, which identify a kind in any version.
 pub type KindKey = (String, String);
@@ -204,6 +205,11 @@ fn parent_rule(policy: &PolicyInUse) -> ParentRule {
     let by_labels = |g: &CompiledGroup| LabelRule {
         group: g.at,
         values: g.labels.iter().map(|(_, value)| value.clone()).collect(),
+        annotation_values: (0..)
+            .zip(&g.labels)
+            .filter(|(_, (key, _))| is_in_annotation(key))
+            .map(|(at, _)| at)
+            .collect(),
         namespaces: g.namespaces.clone(),
         allowed: g.allowed.clone(),
     };
@@ -227,6 +233,11 @@ fn parent_rule(policy: &PolicyInUse) -> ParentRule {
         proof: compiled.proof.clone(),
         remembers_selected: groups().any(CompiledGroup::remembers_selected),
     }
+}
+
+/// Returns `true` for a key that objects are found by as by that of a label, and that stands in their annotations.
+fn is_in_annotation(key: &str) -> bool {
+    [TRACKING_ANNOTATION, INVENTORY_ANNOTATION].contains(&key)
 }
 
 fn reference_rule(of: &CompiledGroup) -> Option<ReferenceRule> {

@@ -52,8 +52,13 @@ fn claims() -> Interest {
 
 fn widgets() -> Interest {
     let values = vec![ParentTemplate::parse("{parent.metadata.name}").unwrap()];
-    let labels =
-        vec![LabelRule { group: 2, values, namespaces: vec![], allowed: AllowedNamespaces::default() }];
+    let labels = vec![LabelRule {
+        group: 2,
+        values,
+        annotation_values: vec![],
+        namespaces: vec![],
+        allowed: AllowedNamespaces::default(),
+    }];
     let rule = ParentRule { labels, ..ParentRule::for_policy(POLICY) };
     Interest { parent: vec![rule], ..Interest::for_kind(WIDGETS, "example.com", "Widget") }
 }

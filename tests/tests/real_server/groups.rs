@@ -89,10 +89,12 @@ async fn an_application_and_an_inventory_are_groups_by_the_annotations_of_their_
     let replica_sets =
         json!([{ "group": "apps", "kind": "Deployment" }, { "group": "apps", "kind": "ReplicaSet" }]);
     let any = json!({ "min": 0 });
+    // Of an Application outside of Argo CD's own namespace, and of a RootSync: neither would fit into a label.
+    let (books, fleet) =
+        (format!("team_{}", "books-".repeat(20) + "eu"), format!("fleet_{}", "shop-".repeat(20) + "eu"));
     let application = json!({ "settle": "100ms",
-        "members": [{ "kinds": replica_sets, "application": "books", "expect": any }] });
-    let inventory =
-        json!({ "settle": "100ms", "members": [{ "kinds": deployments(), "inventory": "fleet_shop" }] });
+        "members": [{ "kinds": replica_sets, "application": books, "expect": any }] });
+    let inventory = json!({ "settle": "100ms", "members": [{ "kinds": deployments(), "inventory": fleet }] });
     let specs = [application, inventory];
     let manifests: Vec<_> = specs.iter().map(|spec| tenant.group_manifest("g", spec.clone())).collect();
     let _running = tenant.rollcall_for_groups(&manifests).await?;
@@ -103,11 +105,10 @@ async fn an_application_and_an_inventory_are_groups_by_the_annotations_of_their_
         object["metadata"]["annotations"][key] = json!(value);
         object
     };
-    let tracking_id = format!("books:apps/Deployment:{}/web", tenant.name);
+    let tracking_id = format!("{books}:apps/Deployment:{}/web", tenant.name);
     let web = marked(deployment("web", 1), "argocd.argoproj.io/tracking-id", &tracking_id);
     tenant.create(web).await?;
-    let other =
-        marked(playing("hold", deployment("shelf", 1)), "config.k8s.io/owning-inventory", "fleet_shop");
+    let other = marked(playing("hold", deployment("shelf", 1)), "config.k8s.io/owning-inventory", &fleet);
     tenant.create(other).await?;
     // Its ReplicaSet has the annotation, too, copied by the controller of Deployments.
     let ready = says("Ready", "True").and(mentions("Ready", "1 of 1 ready"));

@@ -91,6 +91,37 @@ fn members_are_children_found_by_what_the_group_says() {
 }
 
 #[test]
+fn what_stands_in_annotations_may_be_longer_than_the_value_of_a_label() {
+    let kinds = json!([{ "kind": "ConfigMap" }]);
+    for (field, most) in [("application", 317), ("inventory", 317), ("applySet", 63), ("helmRelease", 53)] {
+        let of = |length: usize| {
+            let member = json!({ "kinds": kinds, (field): "x".repeat(length) });
+            group("shop", "g", 0, &json!({ "members": [member] })).shape
+        };
+        assert!(of(most).is_ok(), "{field}");
+        assert!(of(most + 1).expect_err("refused").contains(&format!("spec.members[0].{field}")), "{field}");
+    }
+    let settings = PolicySettings::with_stuck_after(std::time::Duration::from_mins(10));
+    for (member, annotations) in [
+        (json!({ "application": "x" }), vec![0]),
+        (json!({ "inventory": "x" }), vec![0]),
+        (json!({ "helmRelease": "x" }), vec![]),
+    ] {
+        let mut member = member;
+        member["kinds"] = kinds.clone();
+        let spec = serde_json::from_value(json!({ "members": [member] })).expect("a spec");
+        let compiled = policy_of_group(&spec).expect("a shape").compile_spec(&settings).expect("it compiles");
+        let acceptance = aggregator::Acceptance::Accepted;
+        let used = [PolicyInUse { id: aggregator::PolicyId(1), name: "g".to_owned(), compiled, acceptance }];
+        let plan = build_plan(&used, &Released::new(), &mut IdRegistry::default(), &UnreadLibraries);
+        let rules = plan.kinds.values().flat_map(|kind| &kind.interest.parent);
+        let values: Vec<_> =
+            rules.flat_map(|rule| &rule.labels).map(|labels| &labels.annotation_values).collect();
+        assert_eq!(values, [&annotations]);
+    }
+}
+
+#[test]
 fn groups_that_select_alike_share_a_policy_whatever_they_select() {
     let groups = [
         group("a", "x", 1, &by_labels(&["Deployment"], &json!({ "part": "shop" }))),

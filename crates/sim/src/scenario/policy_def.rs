@@ -57,6 +57,7 @@ impl PolicyDef {
             let rule = LabelRule {
                 group: at,
                 values: vec![parse_template("{parent.metadata.name}")],
+                annotation_values: Vec::new(),
                 namespaces: Vec::new(),
                 allowed: AllowedNamespaces::default(),
             };

@@ -355,6 +355,8 @@ pub struct LabelRule {
     pub group: u8,
     /// Templates of the label values.
     pub values: Vec<ParentTemplate>,
+    /// Which of these values, by place, an annotation has: it may be longer than that of a label.
+    pub annotation_values: Vec<usize>,
     /// Templates of the namespaces; empty for the parent's own.
     pub namespaces: Vec<ParentTemplate>,
     /// Namespaces to which a template may lead, besides the parent's own.

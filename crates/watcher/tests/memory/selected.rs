@@ -36,8 +36,13 @@ fn job_interest(by: Selection) -> Interest {
 fn parent_interest(by: Selection) -> Interest {
     let value = ParentTemplate::parse("{parent.spec.release}").unwrap();
     let allowed = AllowedNamespaces::default();
-    let labels =
-        LabelRule { group: 0, values: vec![value], namespaces: Vec::new(), allowed: allowed.clone() };
+    let labels = LabelRule {
+        group: 0,
+        values: vec![value],
+        annotation_values: Vec::new(),
+        namespaces: Vec::new(),
+        allowed: allowed.clone(),
+    };
     let path = ReferencePath::parse("spec.jobs[*]").unwrap();
     let names = ReferenceRule { group: 0, path, of: ("batch".into(), "Job".into()), allowed };
     let mut rule = ParentRule { remembers_selected: true, ..ParentRule::for_policy(POLICY) };

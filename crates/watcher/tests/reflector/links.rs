@@ -10,11 +10,22 @@ use watcher::reflector::{ApplyOutcome, Reflector, UncountedChild};
 
 use crate::objects::{NOW, POLICY, apply, children, owned, parents, pod, uid, widget};
 
+/// Selects by labels with these values, in the parent's own namespace.
+fn rule_of(values: Vec<ParentTemplate>) -> LabelRule {
+    LabelRule {
+        group: 0,
+        values,
+        annotation_values: vec![],
+        namespaces: vec![],
+        allowed: AllowedNamespaces::default(),
+    }
+}
+
 /// Returns which of these pods the only widget selects by the label `app`.
 fn selected(pods: &[Value]) -> Vec<bool> {
     let reflector = Reflector::new(|| ());
     let values = vec![ParentTemplate::parse("{parent.metadata.name}eb").unwrap()];
-    let by_name = LabelRule { group: 0, values, namespaces: vec![], allowed: AllowedNamespaces::default() };
+    let by_name = rule_of(values);
     apply(&reflector, &parents(vec![by_name]), &widget(1, 1, &json!(null)));
     let of = ("example.com".into(), "Widget".into());
     let by_label = children(FindChildrenBy::Labels { keys: vec!["app".into()], of }, None);
@@ -49,12 +60,7 @@ fn a_label_that_was_copied_to_what_a_sibling_owns_selects_nothing() {
 #[test]
 fn a_template_that_reads_a_missing_field_is_said_of_its_parent() {
     let reflector = Reflector::new(|| ());
-    let bad = LabelRule {
-        group: 0,
-        values: vec![ParentTemplate::parse("{parent.spec.nothing}").unwrap()],
-        namespaces: vec![],
-        allowed: AllowedNamespaces::default(),
-    };
+    let bad = rule_of(vec![ParentTemplate::parse("{parent.spec.nothing}").unwrap()]);
     apply(&reflector, &parents(vec![bad]), &widget(1, 1, &json!(null)));
     let unrendered = reflector.read_row(reflector.find_object(&uid(1_000)).unwrap(), |row| {
         let parent = row.parent.as_ref().unwrap();
@@ -62,6 +68,29 @@ fn a_template_that_reads_a_missing_field_is_said_of_its_parent() {
     });
     let (unrendered, error) = unrendered.unwrap();
     assert!(unrendered && error.unwrap().contains("parent.spec.nothing"));
+}
+
+#[test]
+fn a_value_that_an_annotation_has_may_be_longer_than_that_of_a_label() {
+    for (length, annotation_values, is_rendered) in [
+        (63, vec![], true),
+        (64, vec![], false),
+        (64, vec![1], false),
+        (64, vec![0], true),
+        (317, vec![0], true),
+        (318, vec![0], false),
+    ] {
+        let reflector = Reflector::new(|| ());
+        let values = vec![ParentTemplate::parse("{parent.spec.name}").unwrap()];
+        let rule = LabelRule { annotation_values: annotation_values.clone(), ..rule_of(values) };
+        let mut parent = widget(1, 1, &json!(null));
+        parent["spec"]["name"] = json!("x".repeat(length));
+        apply(&reflector, &parents(vec![rule]), &parent);
+        let failed = reflector.read_row(reflector.find_object(&uid(1_000)).unwrap(), |row| {
+            row.parent.as_ref().unwrap().view.answers[0].template_failed
+        });
+        assert_eq!(failed, Some(!is_rendered), "{length} {annotation_values:?}");
+    }
 }
 
 #[test]
@@ -180,6 +209,7 @@ fn who_writes_a_parent_chooses_a_namespace_only_among_those_that_the_policy_list
         let rule = LabelRule {
             group: 0,
             values: vec![ParentTemplate::parse("web").unwrap()],
+            annotation_values: vec![],
             namespaces: vec![ParentTemplate::parse(template).unwrap()],
             allowed: AllowedNamespaces::listed(allowed.iter().copied()),
         };

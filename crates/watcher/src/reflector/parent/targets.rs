@@ -9,7 +9,12 @@ use serde_json::value::RawValue;
 
 use super::super::selector_interner::{Selectors, name_hash};
 use crate::plan::{CountRule, LabelRule, ParentRule, ParentTemplate, ReadBudget, ReferenceRule};
-use crate::wire::WireMeta;
+use crate::wire::{MAX_NAME_BYTES, WireMeta};
+
+/// Longest value of a label (`k8s.io/apimachinery/pkg/util/validation`).
+const MAX_LABEL_VALUE_BYTES: usize = 63;
+/// Longest name of an Application or an inventory in an annotation: a namespace, a mark between and a name.
+const MAX_OWNER_BYTES: usize = 63 + 1 + MAX_NAME_BYTES;
 
 /// Target of one policy's answer on one parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,10 +105,7 @@ pub(super) fn render_target(
     let text = |t: &ParentTemplate| t.render(object, &budget).map_err(|error| error.to_string());
     for labels in &rule.labels {
         let values: Vec<String> = labels.values.iter().map(text).collect::<Result<_, _>>()?;
-        if let Some(value) = values.iter().find(|value| !is_label_value(value)) {
-            let start: String = value.chars().take(40).collect();
-            return Err(format!("find.labels: no label can have the value {start:?}"));
-        }
+        check_values(labels, &values)?;
         let mut namespaces = vec![meta.namespace.to_string()];
         if !labels.namespaces.is_empty() {
             let within = |template| render_namespace(meta, (object, &budget), labels, template);
@@ -153,13 +155,27 @@ fn compute_counts(object: &RawValue, rule: &ParentRule) -> Result<Vec<(u8, u32)>
     rule.counts.iter().map(|rule| compute_count(rule, object, &budget)).collect()
 }
 
-/// Returns `true` if the API server accepts the label value: at most 63 letters, digits, `-`, `_` and `.`, with a
-/// letter or digit at both ends.
-fn is_label_value(value: &str) -> bool {
+/// Refuses values that no object can be found by.
+fn check_values(labels: &LabelRule, values: &[String]) -> Result<(), String> {
+    for (at, value) in values.iter().enumerate() {
+        let is_in_annotation = labels.annotation_values.contains(&at);
+        let (what, most) =
+            if is_in_annotation { ("annotation", MAX_OWNER_BYTES) } else { ("label", MAX_LABEL_VALUE_BYTES) };
+        if !is_value(value, most) {
+            let start: String = value.chars().take(40).collect();
+            return Err(format!("find.labels: no {what} can have the value {start:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// Returns `true` for what the API server accepts as the value of a label: letters, digits, `-`, `_` and `.`, with a letter or
+/// digit at both ends. What annotations say of an Application or an inventory is made of these too.
+fn is_value(value: &str, most: usize) -> bool {
     let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let outer = |c: char| c.is_ascii_alphanumeric();
     let framed = value.starts_with(outer) && value.ends_with(outer);
-    value.is_empty() || (value.len() <= 63 && framed && value.chars().all(inner))
+    value.is_empty() || (value.len() <= most && framed && value.chars().all(inner))
 }
 
 impl RenderedTarget {

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use api::{ReadinessGroupSpec, ReadinessPolicySpec};
 use readiness::Time;
+use ring::digest::{SHA256, digest};
 use watcher::ParentObject;
 use watcher::plan::{LabelMatcher, ShapeMatcher};
 
 use super::admission::check_group_spec;
-use super::fnv::fnv1a;
 use super::found_policy::FoundPolicy;
 use super::group_selection::{GROUP_KIND, GroupSelection};
 use super::problem::PolicyProblem;
@@ -21,6 +21,9 @@ pub use group_quota::policies_of_groups;
 
 /// Most bytes of what is said of a group that cannot be judged.
 const MAX_WHY: usize = 1_000;
+
+/// Bytes of the hash by which a shape is named: no two texts with equal ones can be found.
+const SHAPE_NAME_BYTES: usize = 20;
 
 /// A ReadinessGroup as far as a plan depends on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,9 +113,12 @@ fn refusal_of_others(why: &str, labels: &LabelMatcher) -> FoundPolicy {
     found_policy(&format!("{}/refused", GROUP_KIND.1), Ok(members::empty_policy_spec()), matcher, labels)
 }
 
-/// Its name, which no policy of the cluster can have, tells in metrics and in the log which shape it is for.
+/// Its name, which no policy of the cluster can have, tells in metrics and in the log which shape it is for. It is that of no
+/// other shape either: who chooses the text of theirs must not be able to choose the name of somebody else's.
 fn shape_name(shape: &str) -> String {
-    format!("{}/{:016x}", GROUP_KIND.1, fnv1a(shape.as_bytes()))
+    let digest = digest(&SHA256, shape.as_bytes());
+    let digits = digest.as_ref().iter().take(SHAPE_NAME_BYTES).map(|byte| format!("{byte:02x}"));
+    format!("{}/{}", GROUP_KIND.1, digits.collect::<String>())
 }
 
 fn found_policy(

@@ -223,6 +223,13 @@ fn nobody_takes_all_ways_to_select_and_older_groups_keep_theirs() {
 }
 
 #[test]
+fn shapes_have_short_names_that_nobody_can_make_equal() {
+    assert_eq!(shape_name("{}"), "ReadinessGroup/44136fa355b3678a1146ad16f7e8649e94fb4fc2");
+    // FNV-1a of 64 bits is the same for both: what is hashed is what a tenant writes.
+    assert_ne!(shape_name("8yn0iYCKYHlIj4-BwPqk"), shape_name("GReLUrM4wMqfg9yzV3KQ"));
+}
+
+#[test]
 fn an_old_group_that_is_edited_takes_no_ways_of_younger_ones() {
     let wide = |n: usize| {
         let kinds: Vec<_> =

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{FoundGroup, policy_of_shape, refusal_of_others, refusal_of_shape};
 use crate::found_policy::FoundPolicy;
-use watcher::plan::LabelMatcher;
+use watcher::plan::{LabelMatcher, ShapeRefusal};
 
 /// Most ways to select, a member and a kind each, that are in force for groups of one namespace, beyond those that are for older
 /// ones elsewhere. Each object of a kind is indexed once for every way whose label keys it carries, wherever it is: without
@@ -20,6 +20,8 @@ const WAYS_OF_ROUND: usize = 16;
 /// Most shapes that are refused in their own words.
 const MAX_NAMED_REFUSALS: usize = 32;
 
+/// What a group is told that is not known to be refused, or one of more than are refused in their own words.
+pub(super) const NOT_IN_FORCE: &str = "it selects members in a way that is not in force: it was asked for a moment ago, or by more groups than fit";
 /// The way out.
 const TAKE_A_KNOWN_WAY: &str = "select by the kinds, label keys and settings of an older one";
 
@@ -41,10 +43,14 @@ pub fn policies_of_groups<'g>(
     }
     let mut policies: Vec<_> = quota.in_force.iter().map(|shape| policy_of_shape(shape, labels)).collect();
     let refused = quota.refused.iter().filter(|(shape, _)| !quota.in_force.contains(*shape));
-    policies
-        .extend(refused.take(MAX_NAMED_REFUSALS).map(|(shape, why)| refusal_of_shape(shape, why, labels)));
-    let others = "it selects members in a way that is not in force: it was asked for a moment ago, or by more groups than fit";
-    policies.push(refusal_of_others(others, labels));
+    let refusal = |by_namespace: &BTreeMap<Box<str>, Arc<str>>| ShapeRefusal {
+        why: NOT_IN_FORCE.into(),
+        by_namespace: by_namespace.clone(),
+    };
+    policies.extend(
+        refused.take(MAX_NAMED_REFUSALS).map(|(shape, told)| refusal_of_shape(shape, refusal(told), labels)),
+    );
+    policies.push(refusal_of_others(NOT_IN_FORCE, labels));
     policies
 }
 
@@ -71,7 +77,8 @@ struct ShapeQuota {
     /// Number of ways that are in force, and of those that each namespace brought.
     ways: usize,
     by_namespace: BTreeMap<Box<str>, usize>,
-    refused: BTreeMap<Arc<str>, String>,
+    /// What is said of a shape that is refused, in each namespace that asked for it: it names no other one.
+    refused: BTreeMap<Arc<str>, BTreeMap<Box<str>, Arc<str>>>,
 }
 
 impl ShapeQuota {
@@ -95,7 +102,7 @@ impl ShapeQuota {
             "it cannot be judged: with it, groups of {whose} would select in more than {most} ways, each a member and a \
              kind: {TAKE_A_KNOWN_WAY}"
         );
-        self.refused.entry(shape.clone()).or_insert(why);
+        self.refused.entry(shape.clone()).or_default().insert(namespace.into(), why.into());
     }
 }
 

@@ -10,7 +10,7 @@ use api::{ReadinessGroupSpec, ReadinessPolicySpec};
 use readiness::Time;
 use ring::digest::{SHA256, digest};
 use watcher::ParentObject;
-use watcher::plan::{LabelMatcher, ShapeMatcher};
+use watcher::plan::{LabelMatcher, ShapeMatcher, ShapeRefusal};
 
 use super::admission::check_group_spec;
 use super::found_policy::FoundPolicy;
@@ -102,8 +102,8 @@ fn policy_of_shape(shape: &Arc<str>, labels: &LabelMatcher) -> FoundPolicy {
 }
 
 /// The policy that tells the groups of a shape why they are not judged.
-fn refusal_of_shape(shape: &Arc<str>, why: &str, labels: &LabelMatcher) -> FoundPolicy {
-    let matcher = ShapeMatcher::is(shape.clone(), shape_of).refused(why.into());
+fn refusal_of_shape(shape: &Arc<str>, refusal: ShapeRefusal, labels: &LabelMatcher) -> FoundPolicy {
+    let matcher = ShapeMatcher::is(shape.clone(), shape_of).refused(refusal);
     found_policy(&shape_name(shape), Ok(members::empty_policy_spec()), matcher, labels)
 }
 

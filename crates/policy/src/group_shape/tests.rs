@@ -209,7 +209,7 @@ fn nobody_takes_all_ways_to_select_and_older_groups_keep_theirs() {
     let of = |group: &FoundGroup| {
         let name = shape_name(group.shape.as_ref().expect("a shape"));
         let found = policies.iter().find(|policy| policy.name == name)?;
-        Some(found.groups.as_ref()?.shape.refusal_of(""))
+        Some(found.groups.as_ref()?.shape.refusal_of(&group.namespace, ""))
     };
     assert!(greedy[..32].iter().all(|group| of(group) == Some(None)), "the oldest");
     let why = of(&greedy[32]).flatten().expect("refused");
@@ -220,6 +220,35 @@ fn nobody_takes_all_ways_to_select_and_older_groups_keep_theirs() {
     let policies = policies_of_groups(crowd.iter(), &LabelMatcher::default());
     assert_eq!(policies.iter().filter(|policy| is_in_force(policy)).count(), 256, "of two ways each");
     assert_eq!(policies.len(), 256 + 32 + 1);
+}
+
+#[test]
+fn what_is_said_of_a_refused_shape_names_no_namespace_but_the_groups_own() {
+    let own = |namespace: &str, second: u8, n: usize| {
+        let labels = json!({ (format!("key-{n}")): "x" });
+        group(namespace, &format!("g{n:03}"), second, &by_labels(&["Deployment", "StatefulSet"], &labels))
+    };
+    // Both ask for the same 40 ways of two, of which 32 are in force: those that one of them brought.
+    let both = ["red", "blue"].map(|namespace| (0..80).map(move |n| (namespace, n)));
+    let groups: Vec<_> = both.into_iter().flatten().map(|(namespace, n)| own(namespace, 1, n)).collect();
+    let policies = policies_of_groups(groups.iter(), &LabelMatcher::default());
+    let mut told = BTreeSet::new();
+    for group in &groups {
+        let name = shape_name(group.shape.as_ref().expect("a shape"));
+        let Some(found) = policies.iter().find(|policy| policy.name == name) else { continue };
+        let shape = &found.groups.as_ref().expect("groups").shape;
+        let Some(why) = shape.refusal_of(&group.namespace, "") else { continue };
+        let other = if &*group.namespace == "red" { "blue" } else { "red" };
+        assert!(!why.contains(other), "{}: {why}", group.namespace);
+        assert!(why.contains(&format!("groups of namespace {} would", group.namespace)), "{why}");
+        told.insert(group.namespace.clone());
+        assert_eq!(
+            shape.refusal_of("green", "").as_deref(),
+            Some(group_quota::NOT_IN_FORCE),
+            "it has not asked"
+        );
+    }
+    assert_eq!(told.len(), 2);
 }
 
 #[test]

@@ -24,7 +24,7 @@ pub use proof::{ExcerptRule, MAX_EXCERPT_BYTES, ProofRule};
 pub use read_budget::ReadBudget;
 pub use references::{ChildReference, ReferencePath, ReferencePathError};
 pub use selector::{LabelMatchTerm, LabelMatcher};
-pub use shape::{ReadShape, ShapeMatcher};
+pub use shape::{ReadShape, ShapeMatcher, ShapeRefusal};
 pub use template::{ParentTemplate, ParentTemplateError};
 
 use crate::status::{OwnTypes, written_types};

@@ -1,10 +1,20 @@
 //! What parents ask for in their own spec, where a policy is for those that ask for the same.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 /// Reads what an object asks for, from its text: equal results mean the same rules. The error says why there can be none for it.
 pub type ReadShape = fn(&str) -> Result<String, String>;
+
+/// Why parents of one shape cannot be judged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShapeRefusal {
+    /// What parents of all other namespaces are told.
+    pub why: Arc<str>,
+    /// What those of a namespace are told, where that depends on it. It may be for nobody else to read.
+    pub by_namespace: BTreeMap<Box<str>, Arc<str>>,
+}
 
 /// Selects parents by what they ask for.
 #[derive(Clone)]
@@ -13,7 +23,7 @@ pub struct ShapeMatcher {
     /// `None`: all that no other rule of the kind selects.
     shape: Option<Arc<str>>,
     /// Why no such parent can be judged, where it cannot.
-    refusal: Option<Arc<str>>,
+    refusal: Option<ShapeRefusal>,
 }
 
 impl ShapeMatcher {
@@ -25,13 +35,14 @@ impl ShapeMatcher {
     /// Selects all parents that rules for shapes leave; none of them can be judged. Those that have a shape are told `why`, others
     /// why they have none.
     pub fn refusing_others(why: Arc<str>, read: ReadShape) -> ShapeMatcher {
-        ShapeMatcher { read, shape: None, refusal: Some(why) }
+        let refusal = ShapeRefusal { why, by_namespace: BTreeMap::new() };
+        ShapeMatcher { read, shape: None, refusal: Some(refusal) }
     }
 
     /// The same, of parents that cannot be judged.
     #[must_use]
-    pub fn refused(self, why: Arc<str>) -> ShapeMatcher {
-        ShapeMatcher { refusal: Some(why), ..self }
+    pub fn refused(self, refusal: ShapeRefusal) -> ShapeMatcher {
+        ShapeMatcher { refusal: Some(refusal), ..self }
     }
 
     /// Returns `true` if the parents that it selects cannot be judged.
@@ -54,11 +65,12 @@ impl ShapeMatcher {
         self.shape.is_none()
     }
 
-    /// Why a parent that it selects cannot be judged; `None` if it can.
-    pub fn refusal_of(&self, object: &str) -> Option<String> {
-        let refusal = self.refusal.as_deref()?;
+    /// Why a parent of this namespace that it selects cannot be judged; `None` if it can.
+    pub fn refusal_of(&self, namespace: &str, object: &str) -> Option<String> {
+        let ShapeRefusal { why, by_namespace } = self.refusal.as_ref()?;
         let of_its_own = self.shape.is_none().then(|| (self.read)(object).err()).flatten();
-        Some(of_its_own.unwrap_or_else(|| refusal.to_owned()))
+        let of_namespace = || by_namespace.get(namespace).unwrap_or(why).to_string();
+        Some(of_its_own.unwrap_or_else(of_namespace))
     }
 }
 

@@ -206,7 +206,7 @@ fn build_answer(
     let mut rendered = RenderedTarget::default();
     rendered.for_engine.deletion_stuck_at =
         meta.deleted.zip(rule.deletion_limit).map(|(deleted, limit)| deleted + limit);
-    let refusal = rule.shape.as_ref().and_then(|shape| shape.refusal_of(object.get()));
+    let refusal = rule.shape.as_ref().and_then(|shape| shape.refusal_of(&meta.namespace, object.get()));
     let unrendered = refusal.or_else(|| render_target(meta, object, rule, selectors, &mut rendered).err());
     let view = AnswerView {
         policy: rule.policy,

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what fails here is a failed test")]
 
+use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
@@ -27,6 +28,48 @@ fn a_namespace_that_is_not_rollcalls_own_is_made_only_when_asked_for() {
     assert_eq!(namespaces(&[]), ["rollcall-system"]);
     assert_eq!(namespaces(&["-n", "monitoring"]), [""; 0]);
     assert_eq!(namespaces(&["-n", "watchers", "--create-namespace"]), ["watchers"]);
+}
+
+/// Kind, namespace and name of what grants rights, with what it binds.
+fn roles(args: &[&str]) -> BTreeMap<[String; 3], Value> {
+    let (code, out, err) = rollcall(&[&["install", "--offline"], args].concat());
+    assert_eq!(code, Some(0), "{err}");
+    let objects: Vec<Value> = serde_saphyr::from_multiple(&out).unwrap();
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let of_rights = objects.into_iter().filter(|object| word(&object["kind"]).contains("Role"));
+    let named = of_rights.map(|object| {
+        let meta = &object["metadata"];
+        (
+            [word(&object["kind"]), word(&meta["namespace"]), word(&meta["name"])],
+            object["roleRef"]["name"].clone(),
+        )
+    });
+    named.collect()
+}
+
+#[test]
+fn a_second_installation_takes_no_right_from_the_first() {
+    let folder = std::env::temp_dir().join(format!("rollcall-install-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("policies.yaml");
+    let policy = "{ apiVersion: rollcall.dev/v1alpha1, kind: ReadinessPolicy, metadata: { name: db }, spec: { parent: \
+        { group: example.com, kind: Database }, children: [{ kind: { kind: Pod }, ready: { rules: shop/scripts } }] } }";
+    std::fs::write(&file, policy).unwrap();
+    let common = ["-f", file.to_str().unwrap(), "--metrics-reader=monitoring/prometheus"];
+    let all = |args: &[&str]| roles(&[&common[..], args].concat());
+    let (first, second) = (all(&[]), all(&["-n", "watchers"]));
+    std::fs::remove_dir_all(&folder).unwrap();
+    let shared = first.keys().filter(|name| second.contains_key(*name));
+    let shared: Vec<_> = shared.map(|name| name.join("/").replace("//", "/")).collect();
+    // What these grant is the same for both.
+    assert_eq!(shared, ["ClusterRole/rollcall-policy-db", "Role/shop/rollcall-policy-db"]);
+    assert!(first.contains_key(&["ClusterRoleBinding", "", "rollcall-base"].map(str::to_owned)));
+    for ([kind, namespace, name], role) in &second {
+        let Some(kind) = kind.strip_suffix("Binding") else { continue };
+        let bound = [kind.to_owned(), namespace.clone(), role.as_str().unwrap().to_owned()];
+        assert!(second.contains_key(&bound), "{name} binds {bound:?}, which is not there");
+    }
+    assert!(second.contains_key(&["ClusterRoleBinding", "", "rollcall-base.watchers"].map(str::to_owned)));
 }
 
 #[test]

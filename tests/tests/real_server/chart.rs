@@ -185,6 +185,40 @@ async fn what_the_chart_ships_is_what_the_repository_has() -> Result<()> {
     Ok(())
 }
 
+/// Names of what a release with this name has in the cluster when it is in this namespace.
+fn wide_names(release: &str, namespace: &str) -> Result<Vec<String>> {
+    let output = helm(&["template", release, "rollcall", "-n", namespace])?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let objects: Vec<Value> = serde_saphyr::from_multiple(&String::from_utf8_lossy(&output.stdout))?;
+    let roles = objects.iter().filter(|object| object["kind"] == "ClusterRole");
+    Ok(roles.filter_map(|role| Some(role["metadata"]["name"].as_str()?.to_owned())).collect())
+}
+
+#[test]
+fn no_two_releases_have_one_name_in_the_cluster() -> Result<()> {
+    let long = "n".repeat(63);
+    let releases = [
+        ("a-rollcall", "team"),
+        ("rollcall", "team-a"),
+        ("rollcall", "team"),
+        ("rollcall", &long),
+        ("rollcall-b", &long),
+    ];
+    let mut names = Vec::new();
+    for (release, namespace) in releases {
+        let of_release = wide_names(release, namespace)?;
+        let first = of_release.first().context("no role")?;
+        ensure!(first.len() <= 63, "{first}");
+        names.extend(of_release);
+    }
+    ensure!(names.contains(&"team-rollcall".to_owned()), "{names:?}");
+    let all = names.len();
+    names.sort();
+    names.dedup();
+    ensure!(names.len() == all, "{names:?}");
+    Ok(())
+}
+
 #[tokio::test]
 async fn in_namespaces_it_asks_for_no_right_in_the_cluster() -> Result<()> {
     let text = "

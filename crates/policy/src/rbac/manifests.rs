@@ -14,7 +14,7 @@ const AGGREGATE_LABEL: &str = "rollcall.dev/aggregate-to";
 /// Annotation that tells what each rule of a role is for.
 const RULES_ANNOTATION: &str = "rollcall.dev/rules";
 /// Annotation that names the policy that a role is for.
-const POLICY_ANNOTATION: &str = "rollcall.dev/policy";
+pub const POLICY_ANNOTATION: &str = "rollcall.dev/policy";
 
 /// To whom and where rights are granted.
 #[derive(Clone, Debug)]

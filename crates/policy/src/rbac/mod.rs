@@ -20,7 +20,9 @@ pub use grant_binding::{
 };
 pub use grants::{DemandedRight, GrantDecision, GrantDemand, decide_grants};
 pub use listed_role::ListedRole;
-pub use manifests::{RoleOptions, grant_manifests, manifests_yaml, own_manifests, policy_manifests};
+pub use manifests::{
+    POLICY_ANNOTATION, RoleOptions, grant_manifests, manifests_yaml, own_manifests, policy_manifests,
+};
 pub use rights::{
     PolicyRights, RbacRule, grant_rights, inventory_name, inventory_rights, own_rights, policy_rights,
     release_rights,

@@ -1,5 +1,6 @@
 //! The base of `deploy/kustomize`, as kustomize builds it: in a namespace, with the image that is asked for.
 
+use policy::rbac::{DEFAULT_NAMESPACE, POLICY_ANNOTATION};
 use serde_json::{Value, json};
 
 /// Manifests of the base that come before the rights of policies.
@@ -64,4 +65,25 @@ fn adapt(texts: &[&str], options: &BaseOptions<'_>) -> anyhow::Result<Vec<Value>
         }
     }
     Ok(manifests)
+}
+
+/// Gives what two installations would otherwise share, and take from each other, a name of its own outside of Rollcall's usual
+/// namespace: the roles of the base, and bindings in the cluster and in the namespaces of others. The roles of policies are those
+/// that `rollcall rbac` prints, the same for all.
+pub(super) fn name_apart(manifest: &mut Value, namespace: &str) {
+    let is_of = |kind: &str| manifest["kind"] == kind;
+    let is_of_base = manifest["metadata"]["annotations"][POLICY_ANNOTATION].is_null();
+    let is_elsewhere = manifest["metadata"]["namespace"].as_str().is_some_and(|of| of != namespace);
+    let is_cluster_binding = is_of("ClusterRoleBinding");
+    let is_shared =
+        is_cluster_binding || (is_of("ClusterRole") && is_of_base) || (is_of("RoleBinding") && is_elsewhere);
+    if namespace == DEFAULT_NAMESPACE || !is_shared {
+        return;
+    }
+    // No namespace has a dot.
+    let apart = |name: &Value| json!(format!("{}.{namespace}", name.as_str().unwrap_or_default()));
+    manifest["metadata"]["name"] = apart(&manifest["metadata"]["name"]);
+    if is_cluster_binding {
+        manifest["roleRef"]["name"] = apart(&manifest["roleRef"]["name"]);
+    }
 }

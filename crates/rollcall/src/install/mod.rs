@@ -34,7 +34,8 @@ use monitoring::{MetricsAccount, ServedMonitors};
                   rollcall install -f policies.yaml | kubectl delete --ignore-not-found -f -\n\
                   The second deletes the definitions with every policy and every group, and the namespace with everything in it. With \
                   -n NAMESPACE, put its name for rollcall-system and give both flags to install again: a namespace that was there \
-                  before is then neither changed nor deleted.\n\n\
+                  before is then neither changed nor deleted. Roles and bindings of the base that are in no namespace end in .NAMESPACE \
+                  then, so that one installation takes no right from another.\n\n\
                   From nothing to the first parent that is told:\n  \
                   rollcall suggest --mode write > policies.yaml\n  \
                   rollcall install -f policies.yaml | kubectl apply --server-side -f -\n  \
@@ -154,5 +155,8 @@ fn bundle(args: &InstallArgs, policies: &RbacPolicies, served: ServedMonitors) -
     manifests.extend(monitoring::dashboards(&args.namespace));
     manifests.extend(monitoring::alerts(&args.namespace, served)?);
     manifests.extend(monitoring::metrics_readers(&args.metrics_readers));
+    for manifest in &mut manifests {
+        base_manifests::name_apart(manifest, &args.namespace);
+    }
     Ok(manifests)
 }

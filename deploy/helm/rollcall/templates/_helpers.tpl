@@ -12,9 +12,16 @@
 {{- end -}}
 {{- end -}}
 
-{{- /* Where names are not the namespace's own: like no other release, nor what `rollcall rbac` prints. */ -}}
+{{- /* Where names are not the namespace's own: like no other release, nor what `rollcall rbac` prints. With a second dash, or cut, it
+could be that of a release of another name in another namespace: then a hash of both tells them apart. */ -}}
 {{- define "rollcall.wideName" -}}
-{{- printf "%s-%s" .Release.Namespace (include "rollcall.fullname" .) -}}
+{{- $name := include "rollcall.fullname" . -}}
+{{- $wide := printf "%s-%s" .Release.Namespace $name -}}
+{{- if or (contains "-" .Release.Namespace) (contains "-" $name) (gt (len $wide) 63) -}}
+{{- printf "%s-%s" ($wide | trunc 54 | trimSuffix "-") (printf "%s/%s" .Release.Namespace $name | sha256sum | trunc 8) -}}
+{{- else -}}
+{{- $wide -}}
+{{- end -}}
 {{- end -}}
 
 {{- define "rollcall.selector" -}}

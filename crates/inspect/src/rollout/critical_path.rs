@@ -20,6 +20,16 @@ pub struct PathPart {
     pub to: Time,
 }
 
+impl PathPart {
+    /// What the time was spent on, in words, with the detail.
+    pub fn cause_text(&self) -> String {
+        let is_own = matches!(self.cause, WaitCause::Operator | WaitCause::Controller);
+        let between = if is_own { ", " } else { " " };
+        let detail = if self.detail.is_empty() { "" } else { between };
+        format!("{}{detail}{}", self.cause.text(), self.detail)
+    }
+}
+
 /// The critical path of the rollout of `root` between these moments, oldest first.
 pub fn critical_path(root: &RolloutObject, from: Time, to: Time) -> Vec<PathPart> {
     let mut parts = Vec::new();

@@ -27,6 +27,23 @@ pub enum WaitCause {
     Settling,
 }
 
+impl WaitCause {
+    /// What the time was spent on, in words.
+    pub fn text(self) -> &'static str {
+        match self {
+            WaitCause::Scheduling => "waited for a node",
+            WaitCause::ImagePull => "image pull",
+            WaitCause::InitContainer => "init container",
+            WaitCause::Starting => "started, until its probes succeeded",
+            WaitCause::Job => "ran",
+            WaitCause::Operator => "its operator",
+            WaitCause::Controller => "its controller",
+            WaitCause::Kubelet => "volumes, network, containers",
+            WaitCause::Settling => "its policy: settle, hold, debounce",
+        }
+    }
+}
+
 /// A part of an object's time that its fields or its Events tell apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RolloutStep {

@@ -30,6 +30,8 @@ pub(super) struct ExplainedPart {
     from: String,
     to: String,
     seconds: f64,
+    #[serde(skip)]
+    cause_text: String,
 }
 
 /// What the rollout of the current generation of an object waited for.
@@ -129,6 +131,7 @@ impl RolloutReader<'_> {
 impl ExplainedPart {
     fn from_part(part: PathPart) -> ExplainedPart {
         ExplainedPart {
+            cause_text: part.cause_text(),
             object: part.object,
             cause: part.cause,
             detail: part.detail,
@@ -147,24 +150,6 @@ fn seconds(from: Time, to: Time) -> f64 {
 fn duration_text(seconds: f64) -> String {
     let whole = std::time::Duration::try_from_secs_f64(seconds.round()).unwrap_or_default();
     humantime::format_duration(whole).to_string()
-}
-
-/// What a part was spent on, in words.
-fn part_text(part: &ExplainedPart) -> String {
-    let what = match part.cause {
-        WaitCause::Scheduling => "waited for a node",
-        WaitCause::ImagePull => "image pull",
-        WaitCause::InitContainer => "init container",
-        WaitCause::Starting => "started, until its probes succeeded",
-        WaitCause::Job => "ran",
-        WaitCause::Operator => "its operator",
-        WaitCause::Controller => "its controller",
-        WaitCause::Kubelet => "volumes, network, containers",
-        WaitCause::Settling => "its policy: settle, hold, debounce",
-    };
-    let between = if matches!(part.cause, WaitCause::Operator | WaitCause::Controller) { "," } else { "" };
-    let detail = if part.detail.is_empty() { String::new() } else { format!("{between} {}", part.detail) };
-    sanitize_text(&format!("{}: {what}{detail}", part.object)).into_owned()
 }
 
 /// All rollouts as text.
@@ -187,7 +172,7 @@ pub(super) fn render_rollouts(rollouts: &[ExplainedRollout]) -> String {
                 text,
                 "  {:>12}  {percent:>3.0} %  {}",
                 duration_text(part.seconds),
-                part_text(part)
+                sanitize_text(&format!("{}: {}", part.object, part.cause_text))
             );
         }
         for what in &rollout.not_read {

@@ -74,6 +74,7 @@ pub(crate) fn page_router(page: PageService) -> Router {
     });
     assets
         .route("/api/v1/parents", get(api::list_parents))
+        .route("/api/v1/parents/by-name", get(parent_api::get_named_parent))
         .route("/api/v1/parents/{uid}", get(parent_api::get_parent))
         .route("/api/v1/parents/{uid}/branch", get(branch::get_branch))
         .route("/api/v1/parents/{uid}/around", get(branch::get_around))

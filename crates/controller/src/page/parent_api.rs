@@ -1,4 +1,4 @@
-//! Handler of `/api/v1/parents/{uid}`.
+//! Handlers of `/api/v1/parents/{uid}` and `/api/v1/parents/by-name`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,6 +32,19 @@ pub(super) struct ParentQuery {
     limit: Option<usize>,
 }
 
+/// Query parameters that name a parent.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct NamedParentQuery {
+    /// Kind and group, as in `Database.example.com`.
+    label: String,
+    namespace: String,
+    name: String,
+    /// As of [`ParentQuery`].
+    policy: String,
+    limit: Option<usize>,
+}
+
 /// Finds the requested row, if the viewer may see it.
 pub(super) async fn find_row(
     page: &PageService,
@@ -62,19 +75,43 @@ pub(super) async fn get_parent(
     Path(uid): Path<String>,
     Query(asked): Query<ParentQuery>,
 ) -> Result<Json<Value>, PageRefusal> {
-    let (viewer, shown, row) = find_row(&page, &request, &uid, &asked.policy).await?;
+    let found = find_row(&page, &request, &uid, &asked.policy).await?;
+    parent_json(&page, found, asked.limit).await
+}
+
+/// Returns the parent that has this name now, as [`get_parent`] does. An address with a name survives that the parent is
+/// created again.
+pub(super) async fn get_named_parent(
+    State(page): State<PageService>,
+    request: ViewerRequest,
+    Query(asked): Query<NamedParentQuery>,
+) -> Result<Json<Value>, PageRefusal> {
+    // Before anything is looked up: who has no token is told so.
+    page.0.authz.identify_viewer(&request).await?;
+    let shown = page.0.views.current_view().await?;
+    let uid = shown.uid_of_name(&asked.label, &asked.namespace, &asked.name).ok_or(PageRefusal::NotFound)?;
+    let found = find_row(&page, &request, &uid, &asked.policy).await?;
+    parent_json(&page, found, asked.limit).await
+}
+
+/// One parent with its tree of objects.
+async fn parent_json(
+    page: &PageService,
+    (viewer, shown, row): (PageViewer, Arc<PageView>, PageRow),
+    limit: Option<usize>,
+) -> Result<Json<Value>, PageRefusal> {
     let views = &page.0.views;
     let words = views.parent_details(&shown, &[(row.parent, row.policy)]).await?.pop().unwrap_or_default();
-    let room = asked.limit.unwrap_or(MAX_TREE_OBJECTS).min(MAX_TREE_OBJECTS);
+    let room = limit.unwrap_or(MAX_TREE_OBJECTS).min(MAX_TREE_OBJECTS);
     let mut nodes = views.trees.pick_tree(shown.clone(), row.clone(), (room, MAX_TREE_OBJECTS)).await?;
-    let seen = visible_to(&page, &viewer, &shown.names, nodes.iter().map(|node| node.kind_namespace.clone()))
-        .await?;
+    let seen =
+        visible_to(page, &viewer, &shown.names, nodes.iter().map(|node| node.kind_namespace.clone())).await?;
     let may_see = |node: &tree::PageNode| seen.may_see(node.kind_namespace.0, &node.kind_namespace.1);
     let hidden = tree::hide_nodes(&mut nodes, |node| node.depth, may_see);
     let mut answer = row_json(&shown.names, &row, &words.message);
     answer["now"] = json!(shown.now.0);
     answer["policies"] = shown
-        .rows_of(&uid)
+        .rows_of(&row.uid)
         .into_iter()
         .map(|row| json!({ "name": shown.names.policy_name(row.policy), "verdict": row.verdict_level().as_str() }))
         .collect();
@@ -84,7 +121,7 @@ pub(super) async fn get_parent(
     answer["groups"] = groups.map(group_json).collect();
     answer["hidden"] = json!(hidden);
     answer["nodes"] = json!(nodes);
-    answer["transitions"] = recent_transitions(&page, &shown, &row);
+    answer["transitions"] = recent_transitions(page, &shown, &row);
     Ok(Json(answer))
 }
 

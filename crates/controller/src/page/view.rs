@@ -1,4 +1,4 @@
-//! View of the page: the rows of all parents, sorted by severity.
+//! View of the page: the rows of all parents, in the order in which they are listed.
 
 use std::cmp::Ordering;
 #[cfg(any(test, feature = "fixtures"))]
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use aggregator::{KindId, ObjectId, PolicyAnswer, PolicyId};
-#[cfg(any(test, feature = "fixtures"))]
+use policy::GROUP_KIND;
 use readiness::rollup::ParentReason;
 use readiness::{Level, Time};
 use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
@@ -48,7 +48,7 @@ impl PageRow {
     }
 }
 
-/// A row in its place: worst first, then by name.
+/// A row in its place, by its [`sort_key`].
 #[derive(Clone, Debug)]
 struct RankedRow {
     row: Arc<PageRow>,
@@ -197,13 +197,13 @@ impl PageView {
         view
     }
 
-    /// All rows, worst first.
+    /// All rows, in the order of [`sort_key`].
     #[cfg(test)]
     pub(super) fn rows(&self) -> impl Iterator<Item = &PageRow> {
         self.shared_rows().map(|row| &**row)
     }
 
-    /// All rows, worst first, each shared with other views.
+    /// All rows, in the order of [`sort_key`], each shared with other views.
     pub(super) fn shared_rows(&self) -> impl Iterator<Item = &Arc<PageRow>> {
         self.rows.iter().map(|ranked| &ranked.row)
     }
@@ -230,6 +230,37 @@ impl PageView {
         rows
     }
 
+    /// Uid of the parent with this name. The address of a parent that is created again stays the same, its uid does not.
+    pub(super) fn uid_of_name(&self, label: &str, namespace: &str, name: &str) -> Option<Arc<str>> {
+        let mut kinds = self.names.kinds.iter().filter(|(_, (_, known))| known == label);
+        let (&kind, _) = kinds.next()?;
+        Level::ALL.into_iter().find_map(|level| self.find_named(kind, level, namespace, name))
+    }
+
+    /// Uid of the parent with this name that has such a verdict. Rows are not held by name: they are found by their order.
+    fn find_named(&self, kind: KindId, level: Level, namespace: &str, name: &str) -> Option<Arc<str>> {
+        let reason = ParentReason::ALL.into_iter().find(|reason| reason.child_level() == level)?;
+        let answer =
+            PolicyAnswer { reason, total: 0, ready: 0, reconciling: false, stalled: false, counted_as: None };
+        // Of all rows with this name, the first: no policy and no uid is empty.
+        let first = RankedRow {
+            row: Arc::new(PageRow {
+                parent: ObjectId(0),
+                policy: PolicyId(u32::MAX),
+                uid: Arc::from(""),
+                kind,
+                namespace: namespace.into(),
+                name: name.into(),
+                answer,
+                since: None,
+            }),
+            names: self.names.clone(),
+        };
+        let next = self.rows.range(first..).next().map(|found| &found.row)?;
+        let is_meant = *next.namespace == *namespace && *next.name == *name && next.kind == kind;
+        (is_meant && next.verdict_level() == level).then(|| next.uid.clone())
+    }
+
     /// Worst answer about an object that is also a parent.
     pub(super) fn worst_row(&self, id: ObjectId) -> Option<&PageRow> {
         let rows = self.rows_of_id(id).map(|row| &**row);
@@ -237,11 +268,24 @@ impl PageView {
     }
 }
 
-/// Sort key of a row: severity, then name. Deterministic for the same state.
+/// Sort key of a row: what is not ready, and of that the groups before other parents, as of what is ready; then severity, then
+/// name. Deterministic for the same state.
 pub(super) fn sort_key<'a>(names: &'a ClusterNames, row: &'a PageRow) -> (usize, [&'a str; 5]) {
-    let rest =
-        [&*row.namespace, &*row.name, names.kind_label(row.kind), names.policy_name(row.policy), &*row.uid];
-    (row.verdict_level() as usize, rest)
+    let (label, level) = (names.kind_label(row.kind), row.verdict_level());
+    let rest = [&*row.namespace, &*row.name, label, names.policy_name(row.policy), &*row.uid];
+    (list_rank(level, is_group_label(label)), rest)
+}
+
+/// Rank of a row in the list. A group stands for what people look for, and its members for parts of it.
+fn list_rank(level: Level, is_group: bool) -> usize {
+    let levels = Level::ALL.len();
+    let part = 2 * usize::from(level == Level::Ready) + usize::from(!is_group);
+    part * levels + level as usize
+}
+
+fn is_group_label(label: &str) -> bool {
+    let (group, kind) = GROUP_KIND;
+    label.strip_prefix(kind).and_then(|rest| rest.strip_prefix('.')) == Some(group)
 }
 
 fn build_row(reflector: &Reflector, of: &ParentAnswer) -> Option<PageRow> {

@@ -1,9 +1,12 @@
 // The list of parents, its counts and its filters.
 import { $, VERDICTS, badge, el, name, sign, since } from "./words.js";
 
-/** Sort key of a row, as on the server: severity, then name. */
+/** Label of the kind of groups. */
+const GROUP = "ReadinessGroup.rollcall.dev";
+
+/** Sort key of a row, as on the server: what is not ready before what is, groups before others, severity, then name. */
 export function order(a, b) {
-  const by = (r) => [VERDICTS.indexOf(r.verdict), r.namespace, r.name, r.label, r.policy, r.uid];
+  const by = (r) => [r.verdict === "Ready", r.label !== GROUP, VERDICTS.indexOf(r.verdict), r.namespace, r.name, r.label, r.policy, r.uid];
   const [left, right] = [by(a), by(b)];
   for (let i = 0; i < left.length; i++) {
     if (left[i] < right[i]) return -1;
@@ -38,6 +41,7 @@ function fill(item, row) {
   if (item.dataset.text === text) return;
   item.dataset.text = text;
   item.dataset.key = key(row);
+  item.className = row.label === GROUP ? "group" : "";
   if (!item.firstElementChild) item.append(el("a"));
   const verdict = VERDICTS.includes(row.verdict) ? row.verdict : "Unknown";
   item.firstElementChild.className = `parent edge ${verdict}`;

@@ -122,3 +122,42 @@ fn a_view_that_is_kept_up_shows_what_one_that_is_built_anew_shows() {
         assert_eq!(shown(&last), shown(&anew), "{seed:?}");
     }
 }
+
+#[test]
+fn what_is_not_ready_comes_first_and_of_it_the_groups() {
+    let order =
+        [(Level::Failed, true), (Level::Suspended, true), (Level::Failed, false), (Level::Stuck, false)];
+    let order = order.into_iter().chain([(Level::Ready, true), (Level::Ready, false)]);
+    let ranks: Vec<_> = order.map(|(level, is_group)| list_rank(level, is_group)).collect();
+    assert!(ranks.is_sorted_by(|a, b| a < b), "{ranks:?}");
+    assert!(is_group_label("ReadinessGroup.rollcall.dev"));
+    for other in ["ReadinessGroup", "ReadinessGroup.example.com", "ReadinessGroups.rollcall.dev", "Database"]
+    {
+        assert!(!is_group_label(other), "{other}");
+    }
+}
+
+#[test]
+fn a_parent_is_found_by_its_name_whatever_is_said_of_it() {
+    let parents = ParentReason::ALL.map(|reason| ("shop", reason.as_str(), reason));
+    let elsewhere = ("else", ParentReason::ALL[0].as_str(), ParentReason::AllChildrenReady);
+    let view = PageView::of_parents(&parents.into_iter().chain([elsewhere]).collect::<Vec<_>>());
+    let find = |label, namespace, name| view.uid_of_name(label, namespace, name);
+    for (at, (_, name, _)) in parents.iter().enumerate() {
+        assert_eq!(
+            find("Database.example.com", "shop", name).as_deref(),
+            Some(&*format!("uid-{at}")),
+            "{name}"
+        );
+    }
+    let last = format!("uid-{}", parents.len());
+    assert_eq!(find("Database.example.com", "else", elsewhere.1).as_deref(), Some(&*last));
+    for (label, namespace, name) in [
+        ("Database", "shop", parents[0].1),
+        ("Database.example.com", "", parents[0].1),
+        ("Database.example.com", "shop", "nobody"),
+        ("Database.example.com", "shop", ""),
+    ] {
+        assert_eq!(find(label, namespace, name), None, "{label} {namespace} {name}");
+    }
+}

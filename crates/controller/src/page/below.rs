@@ -8,6 +8,7 @@ use axum::Json;
 use axum::extract::{Path, Query, State};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
+use tokio::sync::SemaphorePermit;
 
 use super::authz::{PageViewer, ViewerRequest};
 use super::below_search::SearchedTree;
@@ -16,7 +17,7 @@ use super::page_service::PageService;
 use super::parent_api::{ParentQuery, find_row};
 use super::refusal::PageRefusal;
 use super::tree::{PageNode, hide_nodes};
-use super::view::PageView;
+use super::view::{PageRow, PageView};
 use super::visibility::{ReviewedPlaces, review_places, visible_to};
 use crate::reviews::AccessRight;
 
@@ -31,7 +32,30 @@ pub(super) async fn get_below(
     Query(asked): Query<ParentQuery>,
 ) -> Result<Json<Value>, PageRefusal> {
     let (viewer, shown, row) = find_row(&page, &request, &uid, &asked.policy).await?;
-    let user = match &viewer {
+    let VisibleBelow { found, nodes, allowed, _turn } = find_visible(&page, &viewer, &shown, row).await?;
+    Ok(Json(findings_json(&shown, &found, &nodes, &allowed)))
+}
+
+/// A whole tree with what was found below it, as far as a viewer may see it.
+pub(super) struct VisibleBelow<'a> {
+    /// What was found; not all of it may be seen.
+    pub(super) found: Arc<BelowFindings>,
+    /// Objects of the tree that may be seen.
+    pub(super) nodes: Vec<PageNode>,
+    /// Which of the kinds that were found may be seen.
+    pub(super) allowed: ReviewedPlaces<usize, Box<str>>,
+    /// The turn to hold the tree.
+    pub(super) _turn: SemaphorePermit<'a>,
+}
+
+/// Searches below a parent, for a viewer who pays for it.
+pub(super) async fn find_visible<'a>(
+    page: &'a PageService,
+    viewer: &PageViewer,
+    shown: &Arc<PageView>,
+    row: PageRow,
+) -> Result<VisibleBelow<'a>, PageRefusal> {
+    let user = match viewer {
         PageViewer::Local => None,
         PageViewer::User(user) => Some(user),
     };
@@ -41,16 +65,16 @@ pub(super) async fn get_below(
         let nodes = page.0.views.trees.pick_tree(shown.clone(), row, (MAX_SEARCHED_TREE, 0)).await?;
         if nodes.len() > MAX_SEARCHED_TREE { Err(PageRefusal::TreeTooLarge) } else { Ok(nodes) }
     };
-    let SearchedTree { found, mut nodes, _turn } = tokio::select! {
+    let SearchedTree { found, mut nodes, _turn: turn } = tokio::select! {
         () = page.0.stop.cancelled() => return Err(PageRefusal::Unreachable),
         searched = page.0.below.find_below(key, user, tree) => searched?,
     };
     let places = nodes.iter().map(|node| node.kind_namespace.clone());
-    let seen = visible_to(&page, &viewer, &shown.names, places).await?;
+    let seen = visible_to(page, viewer, &shown.names, places).await?;
     let may_see = |node: &PageNode| seen.may_see(node.kind_namespace.0, &node.kind_namespace.1);
     hide_nodes(&mut nodes, |node| node.depth, may_see);
-    let allowed = review_found(&page, &viewer, &found, &nodes).await?;
-    Ok(Json(findings_json(&shown, &found, &nodes, &allowed)))
+    let allowed = review_found(page, viewer, &found, &nodes).await?;
+    Ok(VisibleBelow { found, nodes, allowed, _turn: turn })
 }
 
 /// Objects of the tree that the viewer sees, each where it stands first.

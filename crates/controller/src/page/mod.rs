@@ -17,6 +17,8 @@ mod loop_query;
 mod page_service;
 mod parent_api;
 mod refusal;
+mod rollout;
+mod rollout_reader;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -79,6 +81,7 @@ pub(crate) fn page_router(page: PageService) -> Router {
         .route("/api/v1/parents/{uid}/branch", get(branch::get_branch))
         .route("/api/v1/parents/{uid}/around", get(branch::get_around))
         .route("/api/v1/parents/{uid}/below", get(below::get_below))
+        .route("/api/v1/parents/{uid}/rollout", get(rollout::get_rollout))
         .route("/api/v1/stream", get(stream::open_stream))
         .layer(axum::middleware::map_response(add_security_headers))
         .with_state(page)

@@ -12,6 +12,7 @@ use watcher::reflector::Reflector;
 use super::authz::PageAuthorizer;
 use super::below_search::BelowSearch;
 use super::loop_query::LoopQuery;
+use super::rollout_reader::RolloutReader;
 use super::ttl_cache::TtlCache;
 use super::view_cache::ViewCache;
 use crate::clock::ServerClock;
@@ -50,6 +51,7 @@ pub(super) struct PageParts {
     pub(super) inspections: Arc<Semaphore>,
     pub(super) around: TtlCache<AroundKey, Value>,
     pub(super) below: BelowSearch,
+    pub(super) rollouts: RolloutReader,
     pub(super) stop: CancellationToken,
 }
 
@@ -94,6 +96,7 @@ impl PageService {
         } = setting;
         let inspections = Arc::new(Semaphore::new(MAX_CONCURRENT_INSPECTIONS));
         let below = BelowSearch::new(client.clone(), reflector.clone(), clock.clone(), inspections.clone());
+        let rollouts = RolloutReader::new(client.clone());
         PageService(Arc::new(PageParts {
             views: Arc::new(ViewCache::new(reflector, clock.clone(), asks, snapshot, transitions)),
             authz,
@@ -104,6 +107,7 @@ impl PageService {
             inspections,
             around: TtlCache::new(AROUND_CACHE_TTL, AROUND_CACHE_SIZE),
             below,
+            rollouts,
             stop,
         }))
     }
@@ -116,6 +120,7 @@ impl PageService {
                 tokio::time::sleep(CACHE_SWEEP_INTERVAL).await;
                 self.0.around.remove_expired(self.0.views.clock.now());
                 self.0.below.remove_expired();
+                self.0.rollouts.remove_expired(self.0.views.clock.now());
             }
         };
         tokio::select! {

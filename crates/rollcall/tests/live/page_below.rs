@@ -150,6 +150,28 @@ async fn below_workloads_the_current_pods_are_found_and_idle_replica_sets_are_le
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_rollout_is_read_down_to_the_pods_that_no_policy_counts_and_once_for_all_who_see_the_same() {
+    let page = CertificatePage::start("rollout-below", |cluster, certificate| {
+        let set = json!({ "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": { "name": "web" },
+            "spec": { "replicas": 1 }, "status": { "observedGeneration": 1, "replicas": 1 } });
+        let set = cluster.below(certificate, set);
+        cluster.below(&set, pod("web-0", Some(("ImagePullBackOff", "back-off"))));
+    })
+    .await;
+    page.cluster.server.forget_requests();
+    let path = CertificatePage::path_of(&page.certificate).replace("/below", "/rollout");
+    let found = body(&page.service.get(&path));
+    let reads =
+        || ["certificates", "statefulsets", "pods"].map(|plural| page.count(RequestVerb::Get, plural));
+    let once = reads();
+    assert!(once.iter().all(|reads| *reads > 0), "{once:?} {found}");
+    // The policy counts Pods, so that the parent says itself that it is ready or not; its rollout has parts either way.
+    assert!(found["from"].is_i64() && found["to"].is_i64() && found["generation"] == 1, "{found}");
+    assert_eq!(body(&page.service.get(&path))["parts"], found["parts"]);
+    assert_eq!(reads()[1..], once[1..], "who asks next gets what was read");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn of_sixty_kinds_and_five_thousand_objects_all_is_found_by_one_list_a_kind_for_all_viewers() {
     let page = CertificatePage::start("below-many", |cluster, certificate| {
         for kind in 0..60 {

@@ -1,0 +1,148 @@
+//! What the rollout of a parent's current generation waited for: `/api/v1/parents/{uid}/rollout`. As `rollcall explain
+//! --slow` tells it, from objects that are read live with Rollcall's rights, for viewers who may list them.
+
+use std::collections::BTreeSet;
+
+use axum::Json;
+use axum::extract::{Path, Query, State};
+use inspect::rollout::{PathPart, critical_path, spec_changed_at, told_ready_at};
+use readiness::{Level, Time};
+use rustc_hash::FxHashSet;
+use serde_json::{Value, json};
+
+use super::authz::{PageViewer, ViewerRequest};
+use super::below::{VisibleBelow, find_visible};
+use super::page_service::PageService;
+use super::parent_api::{ParentQuery, find_row};
+use super::refusal::PageRefusal;
+use super::rollout_reader::{ReadRollout, RolloutKey, RolloutNode};
+use super::view::PageRow;
+use crate::reviews::AccessRight;
+
+/// Maximum number of objects of one rollout that are read.
+const MAX_ROLLOUT_OBJECTS: usize = 200;
+
+/// Returns the critical path of a parent's rollout.
+pub(super) async fn get_rollout(
+    State(page): State<PageService>,
+    request: ViewerRequest,
+    Path(uid): Path<String>,
+    Query(asked): Query<ParentQuery>,
+) -> Result<Json<Value>, PageRefusal> {
+    let (viewer, shown, row) = find_row(&page, &request, &uid, &asked.policy).await?;
+    let (nodes, is_cut) = {
+        let below = find_visible(&page, &viewer, &shown, row.clone()).await?;
+        rollout_nodes(&page, &below)
+    };
+    let silent = namespaces_without_events(&page, &viewer, &nodes).await?;
+    let (views, rollouts) = (&page.0.views, &page.0.rollouts);
+    let key = RolloutKey::new(&row, &nodes, &silent);
+    if let Some(known) = rollouts.known(&key, views.clock.now()) {
+        return Ok(Json(known));
+    }
+    let _turn = page.0.inspections.acquire().await.map_err(|_| PageRefusal::Unreachable)?;
+    let now = views.clock.now();
+    let unfinished = (row.verdict_level() != Level::Ready).then_some(now);
+    let mut read = tokio::select! {
+        () = page.0.stop.cancelled() => return Err(PageRefusal::Unreachable),
+        read = rollouts.read(&nodes, &silent, unfinished, now) => read?,
+    };
+    // What was created again under this name had another rollout.
+    if read.root_object["metadata"]["uid"] != *row.uid {
+        return Err(PageRefusal::NotFound);
+    }
+    if is_cut {
+        read.not_read.insert(format!("more than {MAX_ROLLOUT_OBJECTS} objects"));
+    }
+    let condition = written_condition(&page, &row);
+    let answer = rollout_json(&read, condition.as_deref(), unfinished, now);
+    rollouts.keep(key, answer.clone(), now);
+    Ok(Json(answer))
+}
+
+/// Condition type that is written to a parent.
+fn written_condition(page: &PageService, row: &PageRow) -> Option<String> {
+    let interest = page.0.views.reflector.interest(row.kind)?;
+    let rule = interest.parent.iter().find(|rule| rule.policy == row.policy)?;
+    Some(rule.condition.to_string())
+}
+
+/// Objects of the rollout, each once and after its owner, and whether there are more.
+fn rollout_nodes(page: &PageService, below: &VisibleBelow<'_>) -> (Vec<RolloutNode>, bool) {
+    let VisibleBelow { found, nodes, allowed, .. } = below;
+    let (mut picked, mut known) = (Vec::new(), FxHashSet::default());
+    for node in nodes {
+        // A parent that stands in the tree twice has its time where it stands first.
+        if !known.insert(node.id) {
+            continue;
+        }
+        let api = page.0.resolved.get(&node.kind_namespace.0).map(|followed| followed.api.clone());
+        picked.extend(api.map(|api| RolloutNode {
+            depth: node.depth,
+            api,
+            namespace: node.namespace.clone(),
+            name: node.name.clone(),
+            is_ready: node.verdict == Level::Ready.as_str(),
+        }));
+        for group in found.groups.iter().filter(|group| group.owner == node.id) {
+            let mut nodes = group.nodes.clone();
+            let may_see = |node: &super::below_tree::BelowNode| {
+                allowed.contains(&node.kind_index, &Box::from(&*node.namespace))
+            };
+            super::tree::hide_nodes(&mut nodes, |node| node.depth, may_see);
+            picked.extend(nodes.into_iter().map(|below| RolloutNode {
+                depth: node.depth + below.depth,
+                api: found.kinds[below.kind_index].clone(),
+                namespace: below.namespace,
+                name: below.name,
+                is_ready: below.verdict == Level::Ready.as_str(),
+            }));
+        }
+    }
+    // Nothing but the metadata of a Secret is read, and that says nothing of its time.
+    picked.retain(|node| !(node.api.group.is_empty() && node.api.kind == "Secret"));
+    let is_cut = picked.len() > MAX_ROLLOUT_OBJECTS;
+    picked.truncate(MAX_ROLLOUT_OBJECTS);
+    (picked, is_cut)
+}
+
+/// Namespaces of pods in which the viewer may not list Events.
+async fn namespaces_without_events(
+    page: &PageService,
+    viewer: &PageViewer,
+    nodes: &[RolloutNode],
+) -> Result<BTreeSet<String>, PageRefusal> {
+    let pods = nodes.iter().filter(|node| node.is_pod());
+    let namespaces: BTreeSet<_> = pods.map(|pod| pod.namespace.clone()).collect();
+    let right = |namespace: &String| AccessRight {
+        verb: "list",
+        group: String::new(),
+        resource: "events".to_owned(),
+        namespace: namespace.clone(),
+        name: String::new(),
+    };
+    let (allowed, _) = page.0.authz.allowed_rights(viewer, namespaces.iter().map(right).collect()).await?;
+    let is_barred = |(at, _): &(usize, String)| !allowed.contains(at);
+    Ok(namespaces.into_iter().enumerate().filter(is_barred).map(|(_, namespace)| namespace).collect())
+}
+
+fn rollout_json(read: &ReadRollout, condition: Option<&str>, unfinished: Option<Time>, now: Time) -> Value {
+    let (object, root) = (&read.root_object, &read.root);
+    let from = spec_changed_at(object);
+    let told = condition.and_then(|condition| told_ready_at(object, condition));
+    // In shadow mode nobody is told: it was over when the last child was ready.
+    let to = unfinished.or(told).or_else(|| root.ready_since()).unwrap_or(now);
+    let parts = from.map(|from| critical_path(root, from, to)).unwrap_or_default();
+    json!({
+        "now": now.0, "generation": object["metadata"]["generation"].as_i64(), "isOver": unfinished.is_none(),
+        "from": from.map(|from| from.0), "to": to.0,
+        "parts": parts.iter().map(part_json).collect::<Vec<_>>(), "notRead": read.not_read,
+    })
+}
+
+fn part_json(part: &PathPart) -> Value {
+    json!({
+        "object": part.object, "cause": part.cause, "detail": part.detail, "says": part.cause_text(),
+        "from": part.from.0, "to": part.to.0,
+    })
+}

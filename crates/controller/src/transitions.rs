@@ -9,6 +9,7 @@
 //! * [`TransitionHub::last_of_parent`] returns the last few of one parent, for a timeline: at most
 //!   [`MAX_RECENT_PER_PARENT`], and [`MAX_RECENT_TOTAL`] of all parents together. Those of the parent that has been
 //!   quiet for longest are dropped first.
+//! * [`TransitionHub::latest_since`] returns the last [`MAX_LATEST`] of all parents, in order: what has changed lately.
 //!
 //! A page does both: it subscribes first and then reads the last ones, so that none is missed in between; a transition
 //! may be seen twice then. Transitions are shared (`Arc`) and serialize as camelCase JSON.
@@ -18,6 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use aggregator::KindId;
 use prometheus::{IntCounter, IntCounterVec};
+use readiness::Time;
 use rustc_hash::FxHashMap;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
@@ -32,6 +34,9 @@ pub const MAX_RECENT_PER_PARENT: usize = 16;
 /// Maximum number of recent transitions kept in total.
 pub const MAX_RECENT_TOTAL: usize = 8_192;
 
+/// Maximum number of the latest transitions of all parents that are kept.
+pub const MAX_LATEST: usize = 4_096;
+
 /// Subscribers, as in `rollcall_transitions_dropped_total{by}`.
 pub const SUBSCRIBER_LABELS: [&str; 3] = ["events", "history", "page"];
 
@@ -41,6 +46,8 @@ pub struct TransitionHub {
     sender: broadcast::Sender<Arc<Transition>>,
     /// Written only by the loop, read by pages.
     recent: Mutex<RecentTransitions>,
+    /// As `recent`, with its own lock: pages copy it as a whole.
+    latest: Mutex<LatestTransitions>,
     resolved: ResolvedKinds,
     dropped: IntCounterVec,
 }
@@ -53,6 +60,7 @@ impl TransitionHub {
         TransitionHub {
             sender: broadcast::Sender::new(SUBSCRIBER_BACKLOG),
             recent: Mutex::default(),
+            latest: Mutex::default(),
             resolved: known,
             dropped,
         }
@@ -64,12 +72,14 @@ impl TransitionHub {
             return;
         }
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         for mut transition in transitions {
             if let Some(followed) = self.resolved.get(&transition.kind) {
                 transition.version.clone_from(&followed.api.version);
             }
             let transition = Arc::new(transition);
             recent.add_transition(transition.clone());
+            latest.add_transition(transition.clone());
             // Sending fails only without subscribers; then the transition is not kept for them either.
             _ = self.sender.send(transition);
         }
@@ -92,6 +102,15 @@ impl TransitionHub {
     pub fn last_of_parent(&self, uid: &str) -> Vec<Arc<Transition>> {
         let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         recent.parents.get(uid).map(|story| story.last.iter().cloned().collect()).unwrap_or_default()
+    }
+
+    /// Transitions of all parents since this time, newest first, as far as they are kept; and the time since which all are
+    /// kept, where some were dropped.
+    pub fn latest_since(&self, since: Time) -> (Vec<Arc<Transition>>, Option<Time>) {
+        let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let found =
+            latest.kept.iter().rev().take_while(|transition| transition.at >= since).cloned().collect();
+        (found, latest.kept.front().filter(|_| latest.is_cut).map(|oldest| oldest.at))
     }
 }
 
@@ -141,6 +160,24 @@ impl TransitionSubscription {
     }
 }
 
+/// Last transitions of all parents, oldest first.
+#[derive(Debug, Default)]
+struct LatestTransitions {
+    kept: VecDeque<Arc<Transition>>,
+    /// Earlier ones were dropped.
+    is_cut: bool,
+}
+
+impl LatestTransitions {
+    fn add_transition(&mut self, transition: Arc<Transition>) {
+        if self.kept.len() == MAX_LATEST {
+            self.kept.pop_front();
+            self.is_cut = true;
+        }
+        self.kept.push_back(transition);
+    }
+}
+
 /// Last transitions of the parents that changed most recently.
 #[derive(Debug, Default)]
 struct RecentTransitions {
@@ -181,7 +218,6 @@ impl RecentTransitions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use readiness::Time;
     use readiness::rollup::ParentReason;
 
     fn transition(uid: &str, at: i64) -> Transition {
@@ -237,6 +273,23 @@ mod tests {
         let held: usize = recent.parents.values().map(|story| story.last.len()).sum();
         assert_eq!((held, recent.order.len()), (recent.held, recent.parents.len()));
         assert!(held <= MAX_RECENT_TOTAL && held > MAX_RECENT_TOTAL - MAX_RECENT_PER_PARENT, "{held}");
+    }
+
+    #[test]
+    fn the_latest_of_all_parents_are_kept_in_order_and_how_far_they_reach_back_is_known() {
+        let transitions = transitions();
+        transitions.publish_transitions((0..3).map(|at| transition(&format!("parent-{at}"), at)).collect());
+        let found = |since| {
+            let (latest, reaches) = transitions.latest_since(Time(since));
+            (latest.iter().map(|of| of.at.0).collect::<Vec<_>>(), reaches.map(|at| at.0))
+        };
+        assert_eq!(found(1), (vec![2, 1], None));
+        assert_eq!(found(9), (vec![], None));
+        let most = i64::try_from(MAX_LATEST).unwrap();
+        // One parent that turns very often does not make others' forgotten sooner than by their number.
+        transitions.publish_transitions((3..most + 2).map(|at| transition("lively", at)).collect());
+        let (all, reaches) = found(0);
+        assert_eq!((all.len(), all.last().copied(), reaches), (MAX_LATEST, Some(2), Some(2)));
     }
 
     #[tokio::test]

@@ -135,6 +135,42 @@ fn a_list_is_filtered_counted_and_comes_in_pages_and_a_tree_is_whole() {
 }
 
 #[test]
+fn a_parent_is_found_by_its_name_and_tells_what_its_rollout_waited_for_and_how_it_has_turned() {
+    let demo = RunningDemo::told();
+    let all = demo.until("/api/v1/parents", |list| list["counts"]["Ready"] == 2);
+    let named = "/api/v1/parents/by-name?label=Shop.example.com&namespace=default&name=books";
+    let (uid, found) = (all["parents"][0]["uid"].as_str().unwrap(), demo.get(named));
+    assert_eq!(found["uid"], uid, "{found}");
+    assert_eq!(found["nodes"].as_array().unwrap().len(), 4, "{found}");
+
+    let rollout = demo.get(&format!("/api/v1/parents/{uid}/rollout"));
+    let moment = |value: &Value| value.as_i64().unwrap();
+    let mut reached = moment(&rollout["from"]);
+    for part in rollout["parts"].as_array().unwrap() {
+        assert!(moment(&part["from"]) == reached && moment(&part["to"]) > reached, "{rollout}");
+        reached = moment(&part["to"]);
+    }
+    assert_eq!((&rollout["isOver"], reached), (&Value::from(true), moment(&rollout["to"])), "{rollout}");
+    assert!(rollout["generation"].as_i64() >= Some(1), "{rollout}");
+
+    let lately = demo.get("/api/v1/transitions");
+    let turns = lately["transitions"].as_array().unwrap();
+    assert!(turns.iter().any(|turn| turn["name"] == "books" && turn["verdict"] == "Failed"), "{lately}");
+    assert!(turns.is_sorted_by_key(|turn| -moment(&turn["at"])), "the newest first: {lately}");
+    let since = demo.get(&format!("/api/v1/transitions?since={}", turns[0]["at"]));
+    assert_eq!(since["transitions"].as_array().unwrap().len(), 1, "{since}");
+
+    for (path, code) in [
+        ("/api/v1/transitions?since=never", "400"),
+        ("/api/v1/parents/by-name", "404"),
+        ("/api/v1/parents/by-name?label=Shop.example.com&name=books", "404"),
+        ("/api/v1/parents/nobody/rollout", "404"),
+    ] {
+        assert_eq!(demo.code(path), code, "{path}");
+    }
+}
+
+#[test]
 fn five_hundred_pages_hear_what_moves_and_the_service_goes_on() {
     const PAGES: usize = 500;
     let mut command = Command::new(env!("CARGO_BIN_EXE_rollcall"));

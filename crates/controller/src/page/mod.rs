@@ -22,6 +22,7 @@ mod rollout_reader;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod transitions_api;
 mod tree;
 mod tree_reader;
 mod ttl_cache;
@@ -82,6 +83,7 @@ pub(crate) fn page_router(page: PageService) -> Router {
         .route("/api/v1/parents/{uid}/around", get(branch::get_around))
         .route("/api/v1/parents/{uid}/below", get(below::get_below))
         .route("/api/v1/parents/{uid}/rollout", get(rollout::get_rollout))
+        .route("/api/v1/transitions", get(transitions_api::list_transitions))
         .route("/api/v1/stream", get(stream::open_stream))
         .layer(axum::middleware::map_response(add_security_headers))
         .with_state(page)

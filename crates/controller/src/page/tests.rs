@@ -28,6 +28,7 @@ use crate::snapshot::StatsSnapshot;
 use crate::transitions::TransitionHub;
 use rollcall_core::{ParentChanges, ParentDetail};
 
+mod lately;
 mod scope;
 
 /// Ann may list databases in `a`; all other tokens are unknown.
@@ -53,7 +54,7 @@ struct PageHarness {
     worlds: Arc<AtomicUsize>,
     /// Number of times the loop heard that nobody asks any more.
     ends: Arc<AtomicUsize>,
-    _transitions: Arc<TransitionHub>,
+    transitions: Arc<TransitionHub>,
     played: ReviewServer,
     stop: CancellationToken,
     snapshot: watch::Sender<Arc<StatsSnapshot>>,
@@ -104,7 +105,7 @@ fn stage(listen: &str) -> PageHarness {
         transitions: Arc::downgrade(&transitions),
         stop: stop.clone(),
     });
-    PageHarness { page, worlds, ends, _transitions: transitions, played, stop, snapshot }
+    PageHarness { page, worlds, ends, transitions, played, stop, snapshot }
 }
 
 fn with(name: header::HeaderName, value: &str) -> ViewerRequest {

@@ -20,7 +20,7 @@ fn last_only(path: &str, review: &Value) -> Value {
 }
 
 /// A page of databases, one in each of so many namespaces.
-async fn databases_in(namespaces: usize) -> PageHarness {
+pub(super) async fn databases_in(namespaces: usize) -> PageHarness {
     let stage = stage("0.0.0.0:80");
     stage.played.set_answer(last_only);
     let id = KindId(0);

@@ -8,12 +8,14 @@
 //   token URL GOOD BAD NAMESPACE  who gets in, and what they see: a parent that failed, and one that is ready
 //   below URL TOKEN  a ready Certificate with its ConfigMap, and a CertificateRequest and an Order that failed, which no policy counts
 //   filters URL TOKEN HERE THERE  parents of two namespaces: the same two, and one that is not ready
+// and those of views.mjs.
 // Prints a line for what held and what did not; the exit code is 1 if anything did not. Screenshots go to ./shots.
 import { spawn } from "node:child_process";
 import { mkdirSync, readFileSync } from "node:fs";
 import { createServer as createHttpServer } from "node:http";
 import { createServer } from "node:net";
 import { chromium } from "playwright-core";
+import { views } from "./views.mjs";
 
 const AXE = readFileSync("node_modules/axe-core/axe.min.js", "utf8");
 /** What a page must come with, whatever else. */
@@ -122,9 +124,9 @@ const listOf = (number, parents, more = {}) => {
     namespaces: ["team"], continue: null, partial: false, ...more };
 };
 
-/** The page of `url` before a server that answers as told: `list` and `one` return a body, or a status that is an error. */
+/** The page of `url` before a server that answers as told: `list`, `one` and `hour` return a body, or a status that is an error. */
 async function scripted(url) {
-  const told = { streams: [], lists: 0, list: () => 503, one: () => 404 };
+  const told = { streams: [], lists: 0, list: () => 503, one: () => 404, hour: () => 404 };
   const answer = async (response, body) => {
     const found = await body;
     const failed = typeof found === "number";
@@ -132,7 +134,7 @@ async function scripted(url) {
     response.end(JSON.stringify(failed ? { error: "no answer now", hint: "" } : found));
   };
   const http = createHttpServer(async (request, response) => {
-    const path = new URL(request.url, url).pathname;
+    const { pathname: path, search } = new URL(request.url, url);
     if (path === "/api/v1/stream") {
       response.writeHead(200, { "content-type": "text/event-stream" });
       response.write("event: beat\ndata: 1\n\n");
@@ -140,7 +142,8 @@ async function scripted(url) {
       return;
     }
     if (path === "/api/v1/parents") return answer(response, told.list(++told.lists));
-    if (path.startsWith("/api/")) return answer(response, path.endsWith("/below") ? 404 : told.one());
+    if (path === "/api/v1/transitions") return answer(response, told.hour(search));
+    if (path.startsWith("/api/")) return answer(response, /\/(below|branch|around)$/.test(path) ? 404 : told.one(path + search));
     const asset = await fetch(new URL(request.url, url));
     const kept = ["content-type", "content-security-policy"].map((name) => [name, asset.headers.get(name)]);
     response.writeHead(asset.status, Object.fromEntries(kept));
@@ -283,7 +286,7 @@ const orders = {
     await until("the parent", () => asked === 1);
     told.change(2, parentOf("db", "Failed"));
     await page.locator("#head .big", { hasText: "ChildrenFailed" }).waitFor({ timeout: 15_000 });
-    const came = page.waitForEvent("requestfinished", { predicate: (request) => request.url().includes("/parents/db?"), timeout: 15_000 });
+    const came = page.waitForEvent("requestfinished", { predicate: (request) => request.url().includes("name=db"), timeout: 15_000 });
     late.release();
     await came;
     await page.evaluate(() => new Promise((done) => setTimeout(done, 200)));
@@ -533,7 +536,7 @@ const scenarios = {
     await phone.locator("#object code").first().waitFor();
     await shot(phone, "phone-tree");
     await well(phone, "an object on a phone");
-    await phone.locator("#object button").tap();
+    await phone.locator("#object [aria-label=Close]").tap();
     await phone.locator("#back").tap();
     check("back on a phone", await phone.locator("#list").isVisible());
     running.child.kill("SIGTERM");
@@ -828,6 +831,8 @@ const scenarios = {
     check("no fault while filtering", page.faults.length === 0, page.faults);
   },
 };
+
+Object.assign(scenarios, views({ check, demo, free, hasTaken, isLive, listOf, look, parentOf, saysOf, scripted, shot, until, well, DESKTOP, PHONE }));
 
 const [scenario, ...args] = process.argv.slice(2);
 process.on("exit", () => { for (const child of children) if (child.exitCode === null) child.kill("SIGKILL"); });

@@ -124,8 +124,13 @@ pub(crate) fn installed(name: &str) -> Result<PathBuf> {
     turn.lock()?;
     let lock = fs::read(source.join("package-lock.json"))?;
     let fresh = fs::read(folder.join("installed.json")).is_ok_and(|installed| installed == lock);
-    for file in ["package.json", "package-lock.json", "check.mjs"] {
-        fs::copy(source.join(file), folder.join(file))?;
+    for file in fs::read_dir(&source)? {
+        let file = file?.path();
+        let is_script = file.extension().is_some_and(|ending| ending == "mjs");
+        let name = file.file_name().context("a file without a name")?;
+        if is_script || name == "package.json" || name == "package-lock.json" {
+            fs::copy(&file, folder.join(name))?;
+        }
     }
     if !fresh {
         let mut npm = Command::new("npm");

@@ -54,6 +54,36 @@ async fn what_would_like_to_be_more_than_text_is_text() -> Result<()> {
     look_at_the_demo("hostile").await.map(drop)
 }
 
+#[tokio::test]
+async fn groups_come_before_other_parents_and_what_is_not_ready_before_what_is() -> Result<()> {
+    look_at_the_demo("groups").await.map(drop)
+}
+
+#[tokio::test]
+async fn a_link_to_a_parent_outlives_it_and_leads_to_the_one_that_bears_its_name() -> Result<()> {
+    look_at_the_demo("links").await.map(drop)
+}
+
+#[tokio::test]
+async fn the_command_that_shows_an_object_is_copied_or_can_be() -> Result<()> {
+    look_at_the_demo("copy").await.map(drop)
+}
+
+#[tokio::test]
+async fn what_has_changed_in_the_last_hour_is_a_mark_each_and_leads_there() -> Result<()> {
+    look_at_the_demo("hour").await.map(drop)
+}
+
+#[tokio::test]
+async fn a_wall_shows_the_worst_that_fit_and_when_it_knows_nothing_any_more() -> Result<()> {
+    look_at_the_demo("wall").await.map(drop)
+}
+
+#[tokio::test]
+async fn what_a_rollout_waited_for_is_told_part_by_part() -> Result<()> {
+    look_at_the_demo("rollout").await.map(drop)
+}
+
 /// A service account of the tenant, with a role that grants these resources to be listed and got, and its token.
 pub(crate) async fn somebody(tenant: &TestTenant, name: &str, resources: &[&str]) -> Result<String> {
     tenant

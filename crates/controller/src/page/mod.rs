@@ -52,21 +52,26 @@ const CONTENT_TYPE_CSS: &str = "text/css; charset=utf-8";
 const CONTENT_TYPE_JS: &str = "text/javascript; charset=utf-8";
 
 /// Files of the page: path, content type, text. The browser loads them as modules; there is no bundler.
-const PAGE_ASSETS: [(&str, &str, &str); 15] = [
+const PAGE_ASSETS: [(&str, &str, &str); 20] = [
     ("/", CONTENT_TYPE_HTML, include_str!("assets/index.html")),
     ("/style.css", CONTENT_TYPE_CSS, include_str!("assets/style.css")),
     ("/icon.svg", "image/svg+xml", include_str!("assets/icon.svg")),
     ("/app.js", CONTENT_TYPE_JS, include_str!("assets/app.js")),
     ("/address.js", CONTENT_TYPE_JS, include_str!("assets/address.js")),
     ("/below.js", CONTENT_TYPE_JS, include_str!("assets/below.js")),
+    ("/copy.js", CONTENT_TYPE_JS, include_str!("assets/copy.js")),
+    ("/gate.js", CONTENT_TYPE_JS, include_str!("assets/gate.js")),
+    ("/hour.js", CONTENT_TYPE_JS, include_str!("assets/hour.js")),
     ("/keys.js", CONTENT_TYPE_JS, include_str!("assets/keys.js")),
     ("/list.js", CONTENT_TYPE_JS, include_str!("assets/list.js")),
     ("/object.js", CONTENT_TYPE_JS, include_str!("assets/object.js")),
     ("/parent.js", CONTENT_TYPE_JS, include_str!("assets/parent.js")),
     ("/parents.js", CONTENT_TYPE_JS, include_str!("assets/parents.js")),
+    ("/rollout.js", CONTENT_TYPE_JS, include_str!("assets/rollout.js")),
     ("/server.js", CONTENT_TYPE_JS, include_str!("assets/server.js")),
     ("/stream.js", CONTENT_TYPE_JS, include_str!("assets/stream.js")),
     ("/tree.js", CONTENT_TYPE_JS, include_str!("assets/tree.js")),
+    ("/wall.js", CONTENT_TYPE_JS, include_str!("assets/wall.js")),
     ("/words.js", CONTENT_TYPE_JS, include_str!("assets/words.js")),
 ];
 

@@ -2,8 +2,8 @@
 
 export const FILTERS = ["q", "policy", "namespace", "verdict"];
 
-/** State in the address. */
-export const at = { q: "", policy: "", namespace: "", verdict: "", parent: "", as: "", object: "" };
+/** State in the address. `parent` is the place of a parent; in old links its uid, which dies with it. */
+export const at = { q: "", policy: "", namespace: "", verdict: "", parent: "", as: "", object: "", wall: "" };
 
 let moved = () => {};
 
@@ -16,6 +16,7 @@ export function onMove(tell) {
 export function read() {
   const query = new URLSearchParams(location.search);
   for (const field of Object.keys(at)) at[field] = query.get(field) ?? "";
+  if (query.has("wall")) at.wall = "1";
 }
 
 function again() {
@@ -28,7 +29,8 @@ function again() {
 export function address(change = {}) {
   const query = new URLSearchParams();
   for (const [field, value] of Object.entries({ ...at, ...change })) if (value) query.set(field, value);
-  const text = query.toString();
+  // Slashes may stand in a query, and are easier to read.
+  const text = query.toString().replaceAll("%2F", "/");
   return text ? `?${text}` : "./";
 }
 
@@ -38,6 +40,12 @@ export function go(change, replace = false) {
   if (replace) history.replaceState(null, "", url);
   else history.pushState(null, "", url);
   again();
+}
+
+/** Writes the same view by another address. */
+export function rename(change) {
+  Object.assign(at, change);
+  history.replaceState(null, "", address());
 }
 
 /** Follows a link of the page. */

@@ -27,7 +27,7 @@ export class Below {
     this.tell();
     let [found, error] = [this.found, ""];
     try {
-      found = await this.ask(asked.signal) ?? found;
+      found = await this.ask(of, asked.signal) ?? found;
     } catch (failed) {
       error = `${failed.message}${failed.hint ? `: ${failed.hint}` : ""}`;
     }

@@ -1,7 +1,7 @@
 // Keyboard shortcuts.
 import { $ } from "./words.js";
 
-/** Binds the keys; `to` holds the actions: step, fold, jump, open, back, theme. */
+/** Binds the keys; `to` holds the actions: step, fold, jump, open, back, theme, wall, copy. */
 export function keys(to) {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || $("help").open) return;
@@ -19,6 +19,8 @@ const everywhere = (to) => ({
   "/": () => { $("q").focus(); $("q").select(); },
   "?": () => $("help").showModal(),
   t: to.theme,
+  w: to.wall,
+  c: to.copy,
   j: () => to.step(1),
   k: () => to.step(-1),
 });

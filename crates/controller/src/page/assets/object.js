@@ -1,5 +1,8 @@
 // Details of one object of a parent's tree: deciding branch, finalizer holders, owned objects, Events.
-import { $, badge, el, fill, name, plain, since, term } from "./words.js";
+import { kubectl } from "./copy.js";
+import { $, badge, el, fill, name, place, plain, since, term } from "./words.js";
+
+const copies = el("p", "copy");
 
 /** Renders a node with its branch and its context, as far as these are loaded. */
 export function object(node, found, around, close, href) {
@@ -10,17 +13,20 @@ export function object(node, found, around, close, href) {
   shut.type = "button";
   shut.setAttribute("aria-label", "Close");
   shut.addEventListener("click", close);
+  const held = copies.contains(document.activeElement) && document.activeElement;
   box.replaceChildren(
     el("div", "line", el("h3", "", badge(node.verdict), " ", el("span", "kind", node.kind), " ", name(node.name)), shut),
     el("p", "say", node.verdict === "Ready" && node.detail === "ready" ? "" : node.detail || node.reason, " ", since(node.since, "for ", node.sinceFrom)),
+    kubectl(copies, node),
     el("div", "parts", ...parts(node, found, around, href)),
   );
+  if (held && copies.contains(held)) held.focus({ preventScroll: true });
 }
 
 function parts(node, found, around, href) {
   if (node.uid) {
     const open = el("a", "", node.uncounted ? "its own children, and not counted here; open this parent" : node.depth ? "its own children; open this parent" : "its children, above");
-    open.href = href({ parent: node.uid, as: node.policy, object: "" });
+    open.href = href({ parent: place(node), as: node.policy, object: "" });
     return [part("Why", term("decided by", open))];
   }
   if (node.uncounted) return [part("Why", term("rule", "Rollcall's for its kind"), term("counts", "no policy counts it here: it decides nothing"))];

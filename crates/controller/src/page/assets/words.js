@@ -82,6 +82,14 @@ export function age(millis) {
   return `${Math.floor(s / 86400)}d`;
 }
 
+/** Formats how long something took. */
+export function lasted(millis) {
+  const s = Math.max(0, Math.round(millis / 1000));
+  if (s < 60) return `${s}s`;
+  if (s < 3600) return `${Math.floor(s / 60)}m ${s % 60}s`;
+  return `${Math.floor(s / 3600)}h ${Math.floor(s / 60) % 60}m`;
+}
+
 /** Origin of a timestamp, for the tooltip. */
 const FROM = {
   seen: "time at which Rollcall observed it become not ready",
@@ -114,5 +122,5 @@ export function tick() {
 /** A term and its description. */
 export const term = (what, ...inside) => el("div", "", el("dt", "", what), el("dd", "", ...inside));
 
-/** Key of a node within one tree. */
+/** Kind, namespace and name: the key of a node within one tree, and the address of a parent. */
 export const place = (node) => `${node.label}/${node.namespace ?? ""}/${node.name}`;

@@ -643,6 +643,11 @@ const scenarios = {
         below: [{ label: nasty, namespace: nasty, name: nasty, nodes: [{ ...node, depth: 1, name: `${nasty}3`, uncounted: true }] }],
         notRead: [{ kinds: [nasty, nasty], why: nasty }], hidden: true, leftOut: 1,
       }));
+      await page.route(/\/transitions\?/, json({ now: Date.now(), transitions: [1, 2].map((n) => ({ ...parent, uid: n, at: Date.now(), from: nasty })), cut: true, reaches: null }));
+      await page.route(/\/rollout\?/, json({
+        now: Date.now(), generation: nasty, isOver: false, from: 0, to: 1e300, notRead: [nasty],
+        parts: [{ object: nasty, cause: nasty, detail: nasty, says: nasty, from: 0, to: 1e300 }],
+      }));
       await page.route(/\/around\?/, json({
         owns: [{ object: nasty, says: nasty }], notRead: [`${nasty}: ${nasty}`],
         events: [{ at: nasty, type: "Warning", reason: nasty, about: nasty, from: nasty, message: nasty, count: 3 }],
@@ -657,6 +662,11 @@ const scenarios = {
     }
     await page.locator("[role=treeitem]", { hasText: "(not counted)" }).waitFor();
     await page.locator("#unread summary", { hasText: "2 kinds" }).click();
+    await page.locator("#rollout summary").click();
+    await page.locator(".path li").waitFor();
+    await page.locator("#marks button").last().click();
+    await page.locator("#hour-list li").nth(1).waitFor();
+    check("a name that hides something is no command", await page.locator("#copy").isHidden());
     const found = await page.evaluate(() => ({
       markup: document.querySelectorAll("main img, main script, main b:not(button b), [onerror]").length,
       text: document.querySelector("main").textContent,

@@ -172,16 +172,32 @@ async fn each_sees_what_they_may_list_and_nothing_of_the_rest() -> Result<()> {
 
     let around = branch.replace("/branch?", "/around?");
 
-    for path in [PARENTS, &*one, &*branch, &*around, "/api/v1/stream"] {
+    let rollout = format!("{one}/rollout");
+    let named = |namespace: &str, name: &str| {
+        let label = format!("Site.{}", tenant.group);
+        format!("{PARENTS}/by-name?label={label}&namespace={namespace}&name={name}")
+    };
+    let (by_name, hidden_name) = (named(&tenant.name, "one"), named(&elsewhere, "secret"));
+
+    for path in
+        [PARENTS, &*one, &*by_name, &*branch, &*around, &*rollout, "/api/v1/transitions", "/api/v1/stream"]
+    {
         assert_eq!(ask(&running, path, "").await?.0, 401, "{path} without a token");
         assert_eq!(ask(&running, path, "nobody's").await?.0, 401, "{path} with a wrong token");
     }
-    for path in [PARENTS, "/api/v1/stream"] {
+    for path in [PARENTS, "/api/v1/transitions", "/api/v1/stream"] {
         assert_eq!(ask(&running, path, &stranger).await?.0, 403, "{path} without rights");
     }
-    for (path, token) in
-        [(&one, &stranger), (&branch, &stranger), (&hidden, &reader), (&branch, &half), (&around, &half)]
-    {
+    for (path, token) in [
+        (&one, &stranger),
+        (&by_name, &stranger),
+        (&rollout, &stranger),
+        (&branch, &stranger),
+        (&hidden, &reader),
+        (&hidden_name, &reader),
+        (&branch, &half),
+        (&around, &half),
+    ] {
         assert_eq!(ask(&running, path, token).await?.0, 404, "{path}");
     }
     assert_eq!(ask(&running, "/", "").await?.0, 200, "the page itself is no secret");
@@ -201,6 +217,16 @@ async fn each_sees_what_they_may_list_and_nothing_of_the_rest() -> Result<()> {
     assert_eq!((names(&tree), &tree["hidden"]), (1, &json!(true)), "{tree}");
     let (code, found) = ask(&running, &branch, &reader).await?;
     assert_eq!((code, &found["verdict"]), (200, &json!("Ready")), "{found}");
+
+    let (code, found) = ask(&running, &by_name, &reader).await?;
+    assert_eq!((code, found["uid"].as_str()), (200, Some(uid(&site))), "{found}");
+    let (_, lately) = ask(&running, "/api/v1/transitions", &reader).await?;
+    assert!(lately.to_string().contains("zoo") && !lately.to_string().contains("secret"), "{lately}");
+    let (code, whole) = ask(&running, &rollout, &reader).await?;
+    assert_eq!((code, &whole["isOver"], &whole["notRead"]), (200, &json!(true), &json!([])), "{whole}");
+    let (code, part) = ask(&running, &rollout, &half).await?;
+    assert_eq!(code, 200, "{part}");
+    assert!(!part.to_string().contains("Deployment"), "who may not list a kind hears nothing of it: {part}");
 
     // What stands around an object is read with Rollcall's rights, and shown to those who have them too.
     let not_read = async |token: &str| -> Result<Vec<String>> {

@@ -319,6 +319,6 @@ read();
 unfold();
 for (const id of ["q", "policy", "namespace"]) $(id).value = at[id];
 load().then(() => {
-  if (at.parent && !isShut()) open();
+  if (!isShut()) { open(); hour.load(); }
   stay({ hear, again: async () => { await parents.load(); open(); hour.load(); }, shut: isShut });
 });

@@ -36,7 +36,7 @@ function show(found) {
   const of = found.generation === null ? "it" : `generation ${found.generation}`;
   const longest = Math.max(...parts.map((part) => part.to - part.from));
   return fill($("path"),
-    el("p", "", found.isOver ? "ready " : "not ready, ", el("b", "", lasted(to - from)), ` after ${of} was written`),
+    el("p", "", found.isOver ? "ready " : "not ready, ", el("span", "strong", lasted(to - from)), ` after ${of} was written`),
     el("ol", "path", ...parts.map((part) => line(part, from, whole, longest))),
     notRead.length > 0 && el("dl", "facts", ...notRead.map((what) => term("not read", what))));
 }

@@ -30,9 +30,9 @@ function sum(numbers, partial, error) {
   const worst = VERDICTS.find((verdict) => numbers[verdict]);
   $("wall-sum").className = partial && all === ready ? "" : worst ?? "";
   fill($("wall-sum"),
-    all > ready && el("span", "", el("b", "", all - ready), " not ready"),
+    all > ready && el("span", "", el("span", "", all - ready), " not ready"),
     // Before a list was read nothing is known, not even that there is nothing.
-    Object.keys(numbers).length > 0 && el("span", all > ready ? "Ready" : "", el("b", "", ready), all === 0 ? " parents" : " ready"));
+    Object.keys(numbers).length > 0 && el("span", all > ready ? "Ready" : "", el("span", "", ready), all === 0 ? " parents" : " ready"));
   const filters = FILTERS.filter((field) => at[field]).map((field) => `${field === "q" ? "search" : field} ${at[field]}`);
   fill($("wall-of"), el("span", "", [...filters, partial && "not all namespaces were checked", error?.message].filter(Boolean).join(", ")));
 }

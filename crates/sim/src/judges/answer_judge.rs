@@ -145,16 +145,11 @@ fn check_answer(
     let asks_otherwise = std::mem::replace(&mut phase.to_say, sum.reason) != sum.reason;
     let since = phase.differs_since.filter(|_| !asks_otherwise).unwrap_or(now);
     phase.differs_since = (!agrees).then_some(since);
-    phase.kept_since = (is_kept && is_known).then(|| phase.kept_since.unwrap_or(now));
-    let is_kept_loosely = phase.kept_since.is_some() && steadiness != ModelSteadiness::Available;
-    phase.kept_loosely_since = is_kept_loosely.then(|| phase.kept_loosely_since.unwrap_or(now));
+    phase.note_kept(is_kept && is_known, steadiness, now);
     // In the calm phase not every turn is checked.
     phase.whole_at = if sum.reason.is_none() || at.faults_stopped { now } else { phase.whole_at };
     let well = said == Some(ParentReason::AllChildrenReady);
-    phase.unready_at_latest = if phase.was_ready && !well { now } else { phase.unready_at_latest };
-    phase.unready_at_earliest = if well { now } else { phase.unready_at_earliest };
-    phase.last_ready_at = if well { Some(at.now) } else { phase.last_ready_at };
-    let was_ready = std::mem::replace(&mut phase.was_ready, well);
+    let was_ready = phase.note_answer(well, now);
     let turned = !was_ready && well;
     let phase = *phase;
     let is_dropped = was_ready && !well && is_known && !is_taken_over;

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use readiness::rollup::ParentReason;
 
+use crate::world::ModelSteadiness;
+
 /// Largest lag of an answer behind the observed state, in milliseconds: the debounce's cap plus the loop's own delay.
 pub(crate) const MAX_ANSWER_LAG_MS: i64 = 1_000 + 400;
 
@@ -46,4 +48,24 @@ pub(crate) struct CheckedGeneration {
     /// A plan put the policy in force, and its first answer was not checked yet: until then nothing is known of when
     /// the engine saw it.
     pub(crate) awaits_first_check: bool,
+}
+
+impl CheckedGeneration {
+    /// Notes whether the answer is kept True though children are not ready, which can be counted on this far.
+    pub(super) fn note_kept(&mut self, is_kept: bool, steadiness: ModelSteadiness, now: i64) {
+        self.kept_since = is_kept.then(|| self.kept_since.unwrap_or(now));
+        let is_kept_loosely = is_kept && steadiness != ModelSteadiness::Available;
+        self.kept_loosely_since = is_kept_loosely.then(|| self.kept_loosely_since.unwrap_or(now));
+    }
+
+    /// Notes whether the answer is True; returns whether it was before.
+    pub(super) fn note_answer(&mut self, well: bool, now: i64) -> bool {
+        if self.was_ready && !well {
+            self.unready_at_latest = now;
+        }
+        if well {
+            (self.unready_at_earliest, self.last_ready_at) = (now, Some(now));
+        }
+        std::mem::replace(&mut self.was_ready, well)
+    }
 }

@@ -135,24 +135,8 @@ fn ingest_by_plan(
     }
     let known_generation = || held.and_then(|id| store.rows.parent_generation(id));
     let generation = parent.as_ref().map(|p| (p.view.generation, known_generation()));
-    let (mut assessed, awaited) = assess_by_rules(parts, plan, (child, object), &links);
     let known_before = before.map_or(BeforeChange::Unknown, |(_, _, before)| before);
-    let whole = count_on_whole(interest, &child.facts, &mut assessed, known_before);
-    let mut row = store.build_row(interest, meta, assessed, links, parent);
-    for rule_index in &awaited {
-        row.await_rule_since(*rule_index, parts.assessor.now());
-    }
-    if whole.is_some() {
-        row.extras.get_or_insert_default().whole_replicas = whole;
-    }
-    let lends = lent_selectors(&store.selectors, interest, child);
-    if !lends.is_empty() {
-        row.extras.get_or_insert_default().lent_selectors = lends;
-    }
-    if let Some((rule, object)) = interest.excerpt.as_ref().zip(object) {
-        row.extras.get_or_insert_default().excerpt = Some(take_excerpt(rule, child, object));
-    }
-    set_since_from_facts(&mut row, interest, &child.facts);
+    let (row, awaited) = derive_row(parts, plan, (child, object), (links, parent), known_before);
     let finalizers = row.finalizers;
     let seen_marks = row.parent.as_ref().map_or((false, false), |p| (p.has_kopf_mark(), p.has_no_evidence()));
     let practice = row.parent.as_ref().map(|p| p.seen_practice(interest.counted));
@@ -171,6 +155,35 @@ fn ingest_by_plan(
         parts.finalizers.record_change(&store.rows, id, meta);
     }
     Some(applied)
+}
+
+/// The row of an object by a plan, and the rules that it awaits.
+fn derive_row(
+    parts: &ReflectorParts,
+    plan: &PlannedInterest,
+    (child, object): (&ChildObject, Option<&RawValue>),
+    (links, parent): (Vec<ChildLink>, Option<Box<ParentRow>>),
+    before: BeforeChange,
+) -> (ObjectRow, Vec<u16>) {
+    let (interest, meta, store) = (&*plan.interest, &child.meta, &parts.store);
+    let (mut assessed, awaited) = assess_by_rules(parts, plan, (child, object), &links);
+    let whole = count_on_whole(interest, &child.facts, &mut assessed, before);
+    let mut row = store.build_row(interest, meta, assessed, links, parent);
+    for rule_index in &awaited {
+        row.await_rule_since(*rule_index, parts.assessor.now());
+    }
+    if whole.is_some() {
+        row.extras.get_or_insert_default().whole_replicas = whole;
+    }
+    let lends = lent_selectors(&store.selectors, interest, child);
+    if !lends.is_empty() {
+        row.extras.get_or_insert_default().lent_selectors = lends;
+    }
+    if let Some((rule, object)) = interest.excerpt.as_ref().zip(object) {
+        row.extras.get_or_insert_default().excerpt = Some(take_excerpt(rule, child, object));
+    }
+    set_since_from_facts(&mut row, interest, &child.facts);
+    (row, awaited)
 }
 
 /// Tells the memory of outcomes of an object that was stored; `generation` is that of a parent, with the one before.

@@ -102,7 +102,7 @@ pub(crate) fn measure_recount(parents: usize) -> (usize, usize) {
         take_in(&reflector, Some(&mut engine));
     }
     let held = ALLOCATOR.allocated() - start;
-    assert_eq!(engine.recount_kind(NOW, PODS), RecountResult::default());
+    assert_eq!(engine.recount_kinds(NOW, &[PODS].into()), RecountResult::default());
     (held, ALLOCATOR.max_allocated() - start)
 }
 

@@ -148,6 +148,65 @@ async fn what_overtakes_what_and_what_fails_leaves_no_old_answer_on_the_page() -
     look_at_the_demo("order").await.map(drop)
 }
 
+/// Paths below which a viewer may see something, or nothing.
+struct SeenPaths {
+    one: String,
+    hidden: String,
+    by_name: String,
+    hidden_name: String,
+    branch: String,
+    around: String,
+    rollout: String,
+}
+
+impl SeenPaths {
+    /// Who has no token, or too few rights, is told so, or that there is nothing.
+    async fn refused_without_rights(
+        &self,
+        running: &RollcallProcess,
+        [reader, half, stranger]: [&str; 3],
+    ) -> Result<()> {
+        for path in
+            [PARENTS, &*self.one, &*self.by_name, &*self.branch, &*self.around, &*self.rollout, "/api/v1/transitions", "/api/v1/stream"]
+        {
+            assert_eq!(ask(running, path, "").await?.0, 401, "{path} without a token");
+            assert_eq!(ask(running, path, "nobody's").await?.0, 401, "{path} with a wrong token");
+        }
+        for path in [PARENTS, "/api/v1/transitions", "/api/v1/stream"] {
+            assert_eq!(ask(running, path, stranger).await?.0, 403, "{path} without rights");
+        }
+        for (path, token) in [
+            (&self.one, stranger),
+            (&self.by_name, stranger),
+            (&self.rollout, stranger),
+            (&self.branch, stranger),
+            (&self.hidden, reader),
+            (&self.hidden_name, reader),
+            (&self.branch, half),
+            (&self.around, half),
+        ] {
+            assert_eq!(ask(running, path, token).await?.0, 404, "{path}");
+        }
+        Ok(())
+    }
+}
+
+/// What has moved lately, and what a rollout waited for, without what one may not list.
+async fn what_moved_is_seen_in_part(
+    running: &RollcallProcess,
+    rollout: &str,
+    [reader, half]: [&str; 2],
+) -> Result<()> {
+    let (_, lately) = ask(running, "/api/v1/transitions", reader).await?;
+    assert!(lately.to_string().contains("zoo") && !lately.to_string().contains("secret"), "{lately}");
+    let (code, whole) = ask(running, rollout, reader).await?;
+    assert_eq!((code, &whole["isOver"], &whole["notRead"]), (200, &json!(true), &json!([])), "{whole}");
+    let (code, part) = ask(running, rollout, half).await?;
+    assert_eq!(code, 200, "{part}");
+    assert!(!part.to_string().contains("Deployment"), "who may not list a kind hears nothing of it: {part}");
+    Ok(())
+}
+
 #[tokio::test]
 async fn each_sees_what_they_may_list_and_nothing_of_the_rest() -> Result<()> {
     let tenant = TestTenant::start("seen").await?;
@@ -179,27 +238,9 @@ async fn each_sees_what_they_may_list_and_nothing_of_the_rest() -> Result<()> {
     };
     let (by_name, hidden_name) = (named(&tenant.name, "one"), named(&elsewhere, "secret"));
 
-    for path in
-        [PARENTS, &*one, &*by_name, &*branch, &*around, &*rollout, "/api/v1/transitions", "/api/v1/stream"]
-    {
-        assert_eq!(ask(&running, path, "").await?.0, 401, "{path} without a token");
-        assert_eq!(ask(&running, path, "nobody's").await?.0, 401, "{path} with a wrong token");
-    }
-    for path in [PARENTS, "/api/v1/transitions", "/api/v1/stream"] {
-        assert_eq!(ask(&running, path, &stranger).await?.0, 403, "{path} without rights");
-    }
-    for (path, token) in [
-        (&one, &stranger),
-        (&by_name, &stranger),
-        (&rollout, &stranger),
-        (&branch, &stranger),
-        (&hidden, &reader),
-        (&hidden_name, &reader),
-        (&branch, &half),
-        (&around, &half),
-    ] {
-        assert_eq!(ask(&running, path, token).await?.0, 404, "{path}");
-    }
+    let paths = SeenPaths { one, hidden, by_name, hidden_name, branch, around, rollout };
+    paths.refused_without_rights(&running, [&reader, &half, &stranger]).await?;
+    let SeenPaths { one, by_name, branch, around, rollout, .. } = &paths;
     assert_eq!(ask(&running, "/", "").await?.0, 200, "the page itself is no secret");
 
     let (code, list) = ask(&running, PARENTS, &reader).await?;
@@ -218,15 +259,9 @@ async fn each_sees_what_they_may_list_and_nothing_of_the_rest() -> Result<()> {
     let (code, found) = ask(&running, &branch, &reader).await?;
     assert_eq!((code, &found["verdict"]), (200, &json!("Ready")), "{found}");
 
-    let (code, found) = ask(&running, &by_name, &reader).await?;
+    let (code, found) = ask(&running, by_name, &reader).await?;
     assert_eq!((code, found["uid"].as_str()), (200, Some(uid(&site))), "{found}");
-    let (_, lately) = ask(&running, "/api/v1/transitions", &reader).await?;
-    assert!(lately.to_string().contains("zoo") && !lately.to_string().contains("secret"), "{lately}");
-    let (code, whole) = ask(&running, &rollout, &reader).await?;
-    assert_eq!((code, &whole["isOver"], &whole["notRead"]), (200, &json!(true), &json!([])), "{whole}");
-    let (code, part) = ask(&running, &rollout, &half).await?;
-    assert_eq!(code, 200, "{part}");
-    assert!(!part.to_string().contains("Deployment"), "who may not list a kind hears nothing of it: {part}");
+    what_moved_is_seen_in_part(&running, rollout, [&reader, &half]).await?;
 
     // What stands around an object is read with Rollcall's rights, and shown to those who have them too.
     let not_read = async |token: &str| -> Result<Vec<String>> {

@@ -79,7 +79,7 @@ fn a_workload_that_is_rolled_out_is_steady_while_its_replicas_move_within_its_bu
 }
 
 /// `STEADINESS/WHOLE apiVersion Kind | parts…`: with so many replicas when it was ready last.
-const SCALED: &str = r#"
+const SCALED: &str = r"
 # Beyond its budget, and nothing is lost.
 Unobserved/4 apps/v1 Deployment | gen=4 | obs=3 | spec.replicas=8 | replicas=4 | updatedReplicas=4 | readyReplicas=4 | availableReplicas=4 | +Available | +Progressing:NewReplicaSetAvailable
 Available/4 apps/v1 Deployment | gen=4 | obs=4 | spec.replicas=8 | replicas=8 | updatedReplicas=8 | readyReplicas=4 | availableReplicas=4 | -Available | +Progressing:NewReplicaSetAvailable
@@ -98,7 +98,7 @@ Unsteady/4 apps/v1 DaemonSet | gen=2 | obs=2 | desiredNumberScheduled=8 | curren
 Available/6 apps/v1 StatefulSet | gen=3 | obs=3 | spec.replicas=3 | replicas=4 | readyReplicas=2 | availableReplicas=2 | updatedReplicas=4 | currentRevision=a | updateRevision=a
 Unsteady/2 apps/v1 ReplicaSet | gen=1 | obs=1 | spec.replicas=4 | replicas=4 | fullyLabeledReplicas=4 | readyReplicas=2 | availableReplicas=2
 Unsteady/1 x.io/v1 Db | gen=2 | obs=1 | +Ready
-"#;
+";
 
 #[test]
 fn a_workload_that_is_scaled_by_any_number_is_steady_while_it_has_what_it_had() {

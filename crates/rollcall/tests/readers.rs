@@ -115,6 +115,46 @@ fn each_tool_gets_the_form_that_it_documents() {
 }
 
 #[test]
+fn helm_gets_no_annotation_where_more_than_one_condition_has_to_be_true() {
+    let named = |name: &str, condition: &str| policy(name, &format!("  condition: {{ type: {condition} }}"));
+    // To Helm an object is ready as soon as one success condition is met, and with annotations kstatus is not asked.
+    for two in [
+        named("storage", "StorageReady") + &named("net", "NetReady"),
+        policy("databases", "") + &named("storage", "StorageReady"),
+    ] {
+        let (code, out, err) = readers(&["--for", "helm"], &two);
+        assert_eq!(code, 1, "{out}{err}");
+        assert!(!out.contains("annotations") && !out.contains("`--wait` reads"), "{out}");
+        assert!(out.lines().all(|line| line.starts_with('#')), "{out}");
+        assert!(
+            err.contains("Database.example.com: left out for Helm") && err.contains("StorageReady"),
+            "{err}"
+        );
+        let (code, all, err) = readers(&[], &two);
+        assert!(
+            code == 0 && !all.contains("helm.sh/readiness") && err.contains("left out for Helm"),
+            "{all}{err}"
+        );
+    }
+    let two_alike = named("storage", "StorageReady") + &named("more", "StorageReady");
+    assert_eq!(readers(&["--for", "helm"], &two_alike).0, 0, "that is one condition");
+}
+
+#[test]
+fn helm_takes_the_fallback_where_that_carries_the_answer() {
+    let falls_back = policy("storage", "  condition: { type: StorageReady, fallback: RollcallStorage }");
+    let helm = printed_for("helm", &falls_back);
+    let list = |annotation: &str| -> Vec<String> {
+        serde_json::from_str(helm["metadata"]["annotations"][annotation].as_str().unwrap()).unwrap()
+    };
+    let ready = |of: &str| format!("{{.conditions[?(@.type==\"{of}\")].reason}} == \"AllChildrenReady\"");
+    assert_eq!(list("helm.sh/readiness-success"), [ready("StorageReady"), ready("RollcallStorage")]);
+    assert_eq!(list("helm.sh/readiness-failure").len(), 12);
+    assert_eq!(readers(&["--for", "helm"], &falls_back).2, "", "it can tell");
+    assert!(readers(&["--for", "kubectl"], &falls_back).2.contains("kubectl cannot tell"));
+}
+
+#[test]
 fn what_cannot_be_said_in_a_form_is_said_beside_it() {
     let unversioned = policy("databases", "").replace(" version: v1,", "");
     let (code, out, err) = readers(&["--for", "flux"], &unversioned);

@@ -42,13 +42,16 @@ impl ReadKind {
             matches!(tool, ReadingTool::Kubectl | ReadingTool::Helm | ReadingTool::Pulumi)
         });
         for answer in answers.conditions.iter().filter(|_| reads_types) {
-            if let Some(fallback) = &answer.fallback {
+            let blind = blind_tools(tool, answer);
+            if let (Some(fallback), false) = (&answer.fallback, blind.is_empty()) {
                 let condition = &answer.condition;
                 print_error_line(&format!(
-                    "{kind}.{group}: where {condition} is another writer's, {fallback} is to be waited for: kubectl, Helm and \
-                     Pulumi cannot tell"
+                    "{kind}.{group}: where {condition} is another writer's, {fallback} is to be waited for: {blind} cannot tell"
                 ));
             }
+        }
+        if tool.is_none_or(|tool| tool == ReadingTool::Helm) && !self.helm_can_tell() {
+            print_error_line(&format!("{kind}.{group}: {}", helm_gap_text(&self.answers)));
         }
         if answers.conditions.iter().any(|answer| !answer.always) {
             print_error_line(&format!(
@@ -78,6 +81,31 @@ impl ReadKind {
     fn conditions(&self) -> &[ConditionAnswer] {
         &self.answers.conditions
     }
+
+    /// Returns `true` if Helm can wait for all that Rollcall says of a parent of this kind.
+    pub(super) fn helm_can_tell(&self) -> bool {
+        self.conditions().len() <= 1
+    }
+}
+
+/// The tools, of those that are printed for, that cannot tell whether a condition or its fallback carries the answer.
+fn blind_tools(tool: Option<ReadingTool>, answer: &ConditionAnswer) -> String {
+    // Helm takes either where it reads annotations.
+    let helm = (ReadingTool::Helm, "Helm", answer.condition == "Ready");
+    let blind = [(ReadingTool::Kubectl, "kubectl", true), helm, (ReadingTool::Pulumi, "Pulumi", true)];
+    let blind =
+        blind.into_iter().filter(|(one, _, is_blind)| *is_blind && tool.is_none_or(|tool| tool == *one));
+    blind.map(|(_, name, _)| name).collect::<Vec<_>>().join(", ")
+}
+
+/// Why nothing is printed for Helm where several conditions count.
+fn helm_gap_text(answers: &KindAnswers) -> String {
+    let types: Vec<&str> = answers.conditions.iter().map(|answer| &*answer.condition).collect();
+    format!(
+        "left out for Helm: a parent is ready when {} are all True, and to Helm it is as soon as one of its success conditions \
+         is met; give the kind one policy, or wait with `rollcall wait` or Flux",
+        types.join(" and ")
+    )
 }
 
 /// Returns the configuration of a tool for these kinds.
@@ -141,37 +169,39 @@ fn kubectl(kinds: &[ReadKind]) -> String {
 }
 
 fn helm(kinds: &[ReadKind]) -> anyhow::Result<String> {
-    let mut texts = Vec::new();
-    for kind in kinds {
+    let texts: anyhow::Result<Vec<String>> = kinds.iter().map(helm_kind).collect();
+    Ok(texts?.join("---\n"))
+}
+
+/// One condition of a kind: Helm is ready as soon as one expression holds, an expression compares one path, and with annotations it
+/// does not read what it waits for otherwise.
+fn helm_kind(kind: &ReadKind) -> anyhow::Result<String> {
+    let answer = match kind.conditions() {
+        [answer] if answer.condition != "Ready" => answer,
         // kstatus, by which Helm 4 waits, reads Ready, Reconciling and Stalled.
-        let others: Vec<_> = kind.conditions().iter().filter(|answer| answer.condition != "Ready").collect();
-        if others.len() < kind.conditions().len() {
-            texts.push(format!(
+        [_] => {
+            return Ok(format!(
                 "# Helm 4: `--wait` reads the Ready of a {} as it is, and its generation.\n",
                 kind.kind
             ));
         }
-        if others.is_empty() {
-            continue;
-        }
-        let path = |answer: &ConditionAnswer, field: &str| {
-            format!("{{.conditions[?(@.type==\"{}\")].{field}}}", answer.condition)
-        };
-        let ready = others.iter().map(|answer| format!("{} == \"{READY_REASON}\"", path(answer, "reason")));
-        let failed = others.iter().flat_map(|answer| {
-            TERMINAL_REASONS.map(|reason| format!("{} == \"{reason}\"", path(answer, "reason")))
-        });
-        let lists = [ready.collect::<Vec<_>>(), failed.collect()].map(|list| json!(list).to_string());
-        let what = format!(
-            "# Helm, where it has HIP-0025: annotations of a {} in the chart. Paths begin at its status. The generation is not\n\
-             # compared, so that after an upgrade the answer about the spec of before may be taken.\n",
-            kind.kind
-        );
-        let annotations =
-            json!({ "helm.sh/readiness-success": lists[0], "helm.sh/readiness-failure": lists[1] });
-        texts.push(format!("{what}{}", to_yaml(&json!({ "metadata": { "annotations": annotations } }))?));
-    }
-    Ok(texts.join("---\n"))
+        _ => return Ok(format!("# Helm: {}: {}.\n", kind.kind, helm_gap_text(&kind.answers))),
+    };
+    let path = |of: &str, field: &str| format!("{{.conditions[?(@.type==\"{of}\")].{field}}}");
+    // One of them has the reason, whichever carries the answer.
+    let ready = answer.types().map(|of| format!("{} == \"{READY_REASON}\"", path(of, "reason")));
+    let failed = answer.types().flat_map(|of| match of {
+        "Ready" => vec![format!("{} == \"True\"", path("Stalled", "status"))],
+        _ => TERMINAL_REASONS.map(|reason| format!("{} == \"{reason}\"", path(of, "reason"))).to_vec(),
+    });
+    let lists = [ready.collect::<Vec<_>>(), failed.collect()].map(|list| json!(list).to_string());
+    let what = format!(
+        "# Helm, where it has HIP-0025: annotations of a {} in the chart. Paths begin at its status. The generation is not\n\
+         # compared, so that after an upgrade the answer about the spec of before may be taken.\n",
+        kind.kind
+    );
+    let annotations = json!({ "helm.sh/readiness-success": lists[0], "helm.sh/readiness-failure": lists[1] });
+    Ok(format!("{what}{}", to_yaml(&json!({ "metadata": { "annotations": annotations } }))?))
 }
 
 fn pulumi(kinds: &[ReadKind]) -> anyhow::Result<String> {

@@ -17,6 +17,9 @@ use reading_tool::ReadingTool;
 
 /// `rollcall readers`.
 #[derive(Args, Debug)]
+#[command(
+    after_help = "Exit codes: 0 printed; 1 nothing to read, or a kind that the tool asked for cannot wait for is left out; 2 a file could not be read."
+)]
 pub(crate) struct ReadersArgs {
     /// Files with ReadinessPolicies.
     #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
@@ -43,5 +46,6 @@ pub(crate) fn print_readers(args: &ReadersArgs) -> anyhow::Result<ExitCode> {
         texts.push(formats::render_for(tool, &kinds)?);
     }
     commands::print_stdout(&texts.join("---\n"))?;
-    Ok(ExitCode::SUCCESS)
+    let lacks = args.tool == Some(ReadingTool::Helm) && !kinds.iter().all(ReadKind::helm_can_tell);
+    Ok(ExitCode::from(u8::from(lacks)))
 }

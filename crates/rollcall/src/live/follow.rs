@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::{AbortHandle, BoxStream, SelectAll, abortable};
+use policy::GROUP_KIND;
 use tokio::time::{Instant, timeout, timeout_at};
 use watcher::wire::ChildObject;
 use watcher::{
@@ -35,6 +36,8 @@ pub(super) struct ClusterFollower {
     /// Number of the next stream.
     next_stream: usize,
     next_discovery: Instant,
+    /// Other policies are in force than when it was last found out what to follow.
+    lacks_places: bool,
 }
 
 /// The objects of one kind, by UID.
@@ -53,11 +56,13 @@ struct FollowedObjects {
 
 impl ClusterFollower {
     pub(super) async fn new(cluster: &mut PolicyCluster) -> ClusterFollower {
+        cluster.begin_following_groups();
         let mut follower = ClusterFollower {
             events: SelectAll::new(),
             kinds: BTreeMap::new(),
             next_stream: 0,
             next_discovery: Instant::now() + DISCOVERY_INTERVAL,
+            lacks_places: false,
         };
         for place in cluster.kinds_to_read().await {
             follower.follow_place(&cluster.client, place);
@@ -108,11 +113,17 @@ impl ClusterFollower {
         if Instant::now() < self.next_discovery || !cluster.lacks_kinds() {
             return;
         }
+        self.follow_asked_kinds(cluster).await;
+    }
+
+    async fn follow_asked_kinds(&mut self, cluster: &mut PolicyCluster) {
         let places = cluster.kinds_to_read().await;
         self.next_discovery = Instant::now() + DISCOVERY_INTERVAL;
+        self.lacks_places = false;
         for place in places {
             let is_followed = |followed: &FollowedObjects| {
-                followed.place.api == place.api && followed.place.namespace == place.namespace
+                let known = &followed.place;
+                known.api == place.api && known.namespace == place.namespace && known.whole >= place.whole
             };
             if !self.kinds.values().any(is_followed) {
                 self.follow_elsewhere(&cluster.client, place);
@@ -120,16 +131,58 @@ impl ClusterFollower {
         }
     }
 
+    /// Lets the policies that stand for groups be those of the groups as they are now, and follows what these ask for. Returns
+    /// `true` if they are others than before.
+    async fn apply_groups(&mut self, cluster: &mut PolicyCluster) -> bool {
+        let is_seen = |followed: &&FollowedObjects| {
+            let api = &followed.place.api;
+            let is_group = (&*api.group, &*api.kind) == GROUP_KIND;
+            is_group
+                && followed.listed
+                && !cluster.hidden_kinds().contains(&(api.group.clone(), api.kind.clone()))
+        };
+        if let Some(groups) = self.kinds.values().find(is_seen) {
+            let namespace = groups.place.namespace.as_deref();
+            self.lacks_places |= cluster.replace_groups(namespace, groups.objects.values());
+        }
+        let has_changed = self.lacks_places;
+        if has_changed {
+            self.follow_asked_kinds(cluster).await;
+        }
+        has_changed
+    }
+
     /// Waits until every kind was listed once and something changed, or until the re-evaluation interval has passed. Returns
     /// true if something changed.
     pub(super) async fn wait_for_change(&mut self, cluster: &mut PolicyCluster) -> bool {
         self.look_for_kinds(cluster).await;
         let tick = Instant::now() + REEVALUATION_INTERVAL;
-        let mut moved = false;
+        let mut moved = self.lacks_places;
+        loop {
+            if !self.wait_for_event(cluster, tick, moved).await {
+                return false;
+            }
+            self.coalesce_events(cluster).await;
+            // What other policies ask for is listed before anything is said by them.
+            if !self.apply_groups(cluster).await {
+                return true;
+            }
+            moved = true;
+        }
+    }
+
+    /// Returns `true` if every kind was listed once.
+    pub(super) fn is_listed(&self) -> bool {
+        !self.lacks_places && self.kinds.values().all(|kind| kind.listed)
+    }
+
+    /// Waits until every kind was listed once and something changed, or had `moved` before. Returns false if nothing did until
+    /// the tick.
+    async fn wait_for_event(&mut self, cluster: &mut PolicyCluster, tick: Instant, mut moved: bool) -> bool {
         loop {
             let through = self.kinds.values().all(|kind| kind.listed);
             if moved && through {
-                break;
+                return true;
             }
             // Before every kind was listed, an answer would be a guess.
             let next = self.events.next();
@@ -143,13 +196,16 @@ impl ClusterFollower {
                 Err(_) => return false,
             }
         }
+    }
+
+    /// Takes what follows close upon a change.
+    async fn coalesce_events(&mut self, cluster: &mut PolicyCluster) {
         let cap = Instant::now() + COALESCE_LIMIT;
         while Instant::now() < cap
             && let Ok(Some((at, event))) = timeout(COALESCE_QUIET_PERIOD, self.events.next()).await
         {
             self.on_event(cluster, at, event);
         }
-        true
     }
 
     /// Returns all known objects.

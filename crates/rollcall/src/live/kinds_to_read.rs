@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use policy::{CompiledGroup, CompiledPolicy, KindKey, RECORD_KIND};
+use policy::{CompiledGroup, CompiledPolicy, GROUP_KIND, KindKey, RECORD_KIND};
 use watcher::{ApiKind, Discovered, discover};
 
 use super::target::KindName;
@@ -47,6 +47,11 @@ impl AskedKinds {
             asked.entry(&kind.group, &kind.kind, None);
         }
         asked
+    }
+
+    /// Adds ReadinessGroups, of which policies are made.
+    pub(super) fn add_groups(&mut self) {
+        self.entry(GROUP_KIND.0, GROUP_KIND.1, None).whole = true;
     }
 
     fn add_policy(&mut self, policy: &CompiledPolicy) {

@@ -4,16 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::bail;
 use policy::offline::OfflineRollup;
-use policy::{CompiledPolicy, FoundPolicy, KindKey, PolicyBook, UnreadLibraries, read_file};
+use policy::{CompiledPolicy, KindKey, PolicyBook, UnreadLibraries};
 use readiness::Time;
 use rollcall_core::TreeNode;
-use watcher::{ApiFailureCause, ApiKind, LiveReadError, ParentObject};
+use watcher::{ApiFailureCause, ApiKind, ParentObject};
 
 use super::cluster_libraries::ClusterLibraries;
 use super::cluster_rollup::ClusterRollup;
 use super::decided_policies::DecidedPolicies;
 use super::default_policies::DefaultPolicies;
 use super::kinds_to_read::{AskedKinds, KindPlaces, KindToRead};
+use super::listed_policies::{ListedPolicies, is_group_kind};
 use super::scope_args::ScopeArgs;
 use super::target::{KindName, ObjectTarget};
 use crate::text::print_error_line;
@@ -24,6 +25,13 @@ pub(super) const MAX_CONCURRENT_LISTS: usize = 4;
 /// A cluster as seen by a set of policies.
 pub(super) struct PolicyCluster {
     pub(super) client: kube::Client,
+    /// The policies as they were found, and the scripts that they name.
+    listed: ListedPolicies,
+    libraries: ClusterLibraries,
+    /// They are those of the cluster, and not of files.
+    is_of_cluster: bool,
+    /// Groups are read even where no policy stands for one: they make policies.
+    asks_for_groups: bool,
     policies: DecidedPolicies,
     /// What targets are judged by that no policy is about.
     defaults: DefaultPolicies,
@@ -46,19 +54,27 @@ impl PolicyCluster {
         let own = scope.namespace.clone().unwrap_or_else(|| default_namespace.to_owned());
         // Children of a cluster-scoped object may be in any namespace.
         let all = scope.all_namespaces || targets.iter().any(|target| !target.namespaced);
+        let is_of_cluster = scope.files.is_empty();
+        let listed = if is_of_cluster {
+            ListedPolicies::read(&client, &own).await
+        } else {
+            ListedPolicies::from_files(&scope.files)?
+        };
+        let targets_group = targets.iter().any(|target| is_group_kind(&target.kind));
+        let unknown = listed.unknown_text(targets.is_empty() || targets_group, all);
         let mut cluster = PolicyCluster::of_policies(client, Vec::new(), (!all).then_some(own));
-        let found = cluster.read_policies(scope).await?;
-        let libraries = ClusterLibraries::read(&cluster.client, found.iter()).await;
-        let mut policies = DecidedPolicies::decide(&found, PolicyBook::default(), &libraries);
-        policies.read_scripts(&libraries);
-        cluster.unread.extend(libraries.unread());
-        cluster.unread.extend(policies.refusal_texts());
-        let unknown = cluster.unknown_policies.take().or_else(|| policies.nameless.clone());
-        (cluster.policies, cluster.unknown_policies) = (policies, unknown);
+        cluster.unread.extend(listed.unread());
+        cluster.libraries = ClusterLibraries::read(&cluster.client, listed.found().iter()).await;
+        cluster.unread.extend(cluster.libraries.unread());
+        (cluster.listed, cluster.is_of_cluster) = (listed, is_of_cluster);
+        cluster.asks_for_groups = targets_group && is_of_cluster;
+        cluster.decide_policies();
+        cluster.unknown_policies = unknown.or_else(|| cluster.policies.nameless.clone());
         for target in targets {
             cluster.add_target_kind(&target.kind)?;
         }
-        if cluster.policies.in_use().next().is_none() && cluster.defaults.is_empty() {
+        let has_policies = cluster.policies.in_use().next().is_some() || !cluster.defaults.is_empty();
+        if !has_policies && !cluster.asks_for_groups {
             bail!(cluster.unknown_policies.unwrap_or_else(|| {
                 "no ReadinessPolicy in the cluster: pass one with -f FILE, or name a kind, as in `rollcall tree database/orders`"
                     .to_owned()
@@ -75,6 +91,10 @@ impl PolicyCluster {
     ) -> PolicyCluster {
         PolicyCluster {
             client,
+            listed: ListedPolicies::default(),
+            libraries: ClusterLibraries::default(),
+            is_of_cluster: false,
+            asks_for_groups: false,
             policies: DecidedPolicies::as_given(policies),
             defaults: DefaultPolicies::default(),
             places: KindPlaces::new(namespace),
@@ -83,34 +103,45 @@ impl PolicyCluster {
         }
     }
 
-    async fn read_policies(&mut self, scope: &ScopeArgs) -> anyhow::Result<Vec<FoundPolicy>> {
-        if scope.files.is_empty() {
-            return Ok(controller::release::list_policies(&self.client).await.unwrap_or_else(|error| {
-                self.unread.insert("ReadinessPolicy.rollcall.dev".to_owned(), format!("{error:#}"));
-                self.unknown_policies =
-                    Some(format!("policies could not be read ({error:#}): pass them with -f"));
-                Vec::new()
-            }));
+    /// Decides which of the policies are in force, and notes what is refused that was not before.
+    fn decide_policies(&mut self) {
+        let mut policies =
+            DecidedPolicies::decide(&self.listed.found(), PolicyBook::default(), &self.libraries);
+        policies.read_scripts(&self.libraries);
+        let known: BTreeSet<_> = self.policies.refusal_texts().collect();
+        self.unread.extend(policies.refusal_texts().filter(|refusal| !known.contains(refusal)));
+        self.policies = policies;
+    }
+
+    /// From now on groups are read as well, where the policies are those of the cluster: the policies that stand for them change
+    /// with them.
+    pub(super) fn begin_following_groups(&mut self) {
+        self.asks_for_groups |= self.is_of_cluster;
+    }
+
+    /// These are the groups of this namespace, or of all, now. Returns `true` if other policies are in force for them than before.
+    pub(super) fn replace_groups<'g>(
+        &mut self,
+        namespace: Option<&str>,
+        groups: impl Iterator<Item = &'g ParentObject>,
+    ) -> bool {
+        let has_changed = self.is_of_cluster && self.listed.replace_groups(namespace, groups);
+        if has_changed {
+            self.decide_policies();
         }
-        let mut found: Vec<FoundPolicy> = Vec::new();
-        for file in &scope.files {
-            for policy in read_file(file)? {
-                // Groups that select in the same ways are judged by one policy.
-                let is_same = |known: &FoundPolicy| known.groups.is_some() && known.name == policy.name;
-                if policy.groups.is_none() || !found.iter().any(is_same) {
-                    found.push(policy);
-                }
-            }
-        }
-        Ok(found)
+        has_changed
     }
 
     fn add_target_kind(&mut self, kind: &KindName) -> anyhow::Result<()> {
         let is = |(_, policy): (&str, &CompiledPolicy)| {
             policy.parent.group == kind.group && policy.parent.kind == kind.kind
         };
-        if self.policies.in_use().any(is) {
+        // What judges a group is made of the group itself, also where it comes later.
+        if self.policies.in_use().any(is) || (is_group_kind(kind) && self.is_of_cluster) {
             return Ok(());
+        }
+        if is_group_kind(kind) {
+            bail!("there is no ReadinessGroup in the files of -f: pass one that has it, or leave out -f");
         }
         self.defaults.add_kind(kind)
     }
@@ -200,7 +231,12 @@ impl PolicyCluster {
 
     fn asked_kinds(&self) -> AskedKinds {
         let policies = self.policies.in_use().chain(self.default_policies());
-        AskedKinds::collect(policies.map(|(_, policy)| policy), self.defaults.standalone_kinds())
+        let mut asked =
+            AskedKinds::collect(policies.map(|(_, policy)| policy), self.defaults.standalone_kinds());
+        if self.asks_for_groups {
+            asked.add_groups();
+        }
+        asked
     }
 
     /// Kinds that are not visible: group and kind.
@@ -281,14 +317,6 @@ impl PolicyCluster {
         self.defaults.complete_trees(&mut trees, judged, objects, now);
         self.policies.word_refusals(&mut trees);
         trees
-    }
-}
-
-/// Returns the reason why a kind could not be read, for people.
-pub(super) fn read_error_text(error: &LiveReadError) -> String {
-    match error.cause {
-        ApiFailureCause::Forbidden => "you may not list it".to_owned(),
-        _ => error.to_string(),
     }
 }
 

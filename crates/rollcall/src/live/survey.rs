@@ -17,7 +17,8 @@ use watcher::{ApiKind, LivePage, LiveReadError, ParentObject, stream_live_pages}
 use super::cluster_rollup::ClusterRollup;
 use super::kinds_to_read::KindToRead;
 use super::pick::{NodeTimes, TreeNodeKey, TreeObjectIndex, node_key};
-use super::policy_cluster::{MAX_CONCURRENT_LISTS, PolicyCluster, read_error_text};
+use super::policy_cluster::{MAX_CONCURRENT_LISTS, PolicyCluster};
+use super::read_error::read_error_text;
 use super::since::leaf_since;
 
 /// Everything that was read.

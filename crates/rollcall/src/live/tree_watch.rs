@@ -50,6 +50,10 @@ pub(super) async fn watch_tree(
             moved = following.wait_for_change(cluster) => changed = moved,
         }
         cluster.report_unread();
+        // A group has begun to ask for kinds that were not listed yet.
+        if !following.is_listed() {
+            continue;
+        }
         let (began, now) = (Instant::now(), current_time());
         let objects = following.known_objects();
         let index = TreeObjectIndex::new(&objects);

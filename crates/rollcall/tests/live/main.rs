@@ -9,6 +9,7 @@ mod credentials;
 mod deletion;
 mod diamonds;
 mod goals;
+mod groups;
 mod in_force;
 mod large;
 mod memory;

@@ -87,6 +87,7 @@ pub struct InjectedFault {
     kind: Option<(String, String)>,
     name: Option<String>,
     subresource: Option<String>,
+    across_namespaces: bool,
     skip: u32,
     times: Option<u32>,
 }
@@ -100,6 +101,7 @@ impl InjectedFault {
             kind: None,
             name: None,
             subresource: None,
+            across_namespaces: false,
             skip: 0,
             times: None,
         }
@@ -129,6 +131,12 @@ impl InjectedFault {
         self
     }
 
+    /// Hits only requests that name no namespace, as for a user with rights in some namespaces.
+    pub fn across_namespaces(mut self) -> InjectedFault {
+        self.across_namespaces = true;
+        self
+    }
+
     /// Skips the first `n` matches.
     pub fn skip_first(mut self, n: u32) -> InjectedFault {
         self.skip = n;
@@ -153,6 +161,7 @@ impl InjectedFault {
                 .as_ref()
                 .is_none_or(|(group, plural)| *group == address.group && *plural == address.plural)
             && self.name.as_ref().is_none_or(|wanted| wanted == name)
+            && (!self.across_namespaces || address.namespace.is_empty())
             && self.subresource.as_ref().is_none_or(|wanted| *wanted == address.subresource)
     }
 }

@@ -16,9 +16,10 @@ use clap::{Args, ValueEnum};
 use controller::access_review::ReviewSubject;
 use controller::args::ClusterArgs;
 use policy::rbac::RoleSubject;
-use policy::{PolicySettings, read_file};
+use policy::{FoundPolicy, PolicySettings};
 
 use super::connect::connect_cluster;
+use super::listed_policies::ListedPolicies;
 use crate::eval::current_time;
 use crate::limits::STUCK_AFTER;
 use crate::terminal::TerminalCapabilities;
@@ -31,7 +32,7 @@ use inventory::{DoctorInventory, InventoryReader};
 /// `rollcall doctor`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "It reads with your own rights and changes nothing. Exit codes: 0 no errors; 1 at least one error; 2 the cluster could not be read."
+    after_help = "It reads with your own rights and changes nothing. Exit codes: 0 no errors; 1 at least one error; 2 the cluster or its policies could not be read."
 )]
 pub(crate) struct DoctorArgs {
     /// Only objects in this namespace and cluster-scoped ones [default: all].
@@ -90,19 +91,38 @@ enum DoctorFormat {
 }
 
 pub(crate) async fn diagnose_cluster(cluster: &ClusterArgs, args: &DoctorArgs) -> anyhow::Result<ExitCode> {
-    let (client, _) = connect_cluster(cluster).await?;
+    let (client, default_namespace) = connect_cluster(cluster).await?;
     if args.finalizers {
         return report_finalizers(&client, args).await;
     }
     let mut world = DoctorInventory { now: current_time(), ..DoctorInventory::default() };
-    let found = if args.files.is_empty() {
-        controller::release::list_policies(&client).await.unwrap_or_else(|error| {
-            world.unread.insert("ReadinessPolicy.rollcall.dev".to_owned(), format!("{error:#}"));
-            Vec::new()
-        })
+    let listed = if args.files.is_empty() {
+        ListedPolicies::read(&client, args.namespace.as_ref().unwrap_or(&default_namespace)).await
     } else {
-        args.files.iter().map(|file| read_file(file)).collect::<Result<Vec<_>, _>>()?.concat()
+        ListedPolicies::from_files(&args.files)?
     };
+    world.unread.extend(listed.unread());
+    let unknown = listed.unknown_text(true, args.namespace.is_none());
+    add_policies(&mut world, listed.found());
+    let subject = match &args.service_account {
+        Some(ServiceAccountName(namespace, name)) => {
+            ReviewSubject::ServiceAccount(namespace.clone(), name.clone())
+        }
+        None => ReviewSubject::Own,
+    };
+    let reader = InventoryReader { client, namespace: args.namespace.clone(), inventory: world };
+    let world = reader.read_inventory(&subject).await;
+    let findings = checks::run_all_checks(&world);
+    print_findings(&world, &findings, args)?;
+    let blind = world.objects.is_empty() && world.crds.is_empty() && !world.unread.is_empty();
+    let errors = findings.iter().any(|finding| finding.severity == DoctorSeverity::Error);
+    // Policies that nobody could read were not checked.
+    let unsure = blind || (unknown.is_some() && !errors);
+    Ok(ExitCode::from(if unsure { 2 } else { u8::from(errors) }))
+}
+
+/// Adds the policies that are to be checked, and what the service says of them.
+fn add_policies(world: &mut DoctorInventory, found: Vec<FoundPolicy>) {
     for policy in found {
         let about = policy.status.observed_generation.is_none_or(|seen| seen == policy.generation);
         let against = |condition: &&api::policy::PolicyCondition| {
@@ -117,19 +137,6 @@ pub(crate) async fn diagnose_cluster(cluster: &ClusterArgs, args: &DoctorArgs) -
             Err(why) => world.invalid_policies.push((policy.name, why)),
         }
     }
-    let subject = match &args.service_account {
-        Some(ServiceAccountName(namespace, name)) => {
-            ReviewSubject::ServiceAccount(namespace.clone(), name.clone())
-        }
-        None => ReviewSubject::Own,
-    };
-    let reader = InventoryReader { client, namespace: args.namespace.clone(), inventory: world };
-    let world = reader.read_inventory(&subject).await;
-    let findings = checks::run_all_checks(&world);
-    print_findings(&world, &findings, args)?;
-    let blind = world.objects.is_empty() && world.crds.is_empty() && !world.unread.is_empty();
-    let errors = findings.iter().any(|finding| finding.severity == DoctorSeverity::Error);
-    Ok(ExitCode::from(if blind { 2 } else { u8::from(errors) }))
 }
 
 async fn report_finalizers(client: &kube::Client, args: &DoctorArgs) -> anyhow::Result<ExitCode> {

@@ -9,13 +9,15 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use controller::args::ClusterArgs;
-use policy::{CompiledPolicy, compile, parse_manifests};
+use policy::{CompiledPolicy, FoundPolicy, compile, parse_manifests};
 use rollcall_core::TreeNode;
 use watcher::{ApiKind, ParentObject, list_live};
 
 use super::connect::connect_cluster;
+use super::listed_policies::list_policies;
 use super::node_reason::{find_undetermined, is_node_ready};
-use super::policy_cluster::{PolicyCluster, read_error_text};
+use super::policy_cluster::PolicyCluster;
+use super::read_error::read_error_text;
 use super::survey::ClusterSurvey;
 use crate::eval::current_time;
 use crate::limits::STUCK_AFTER;
@@ -30,7 +32,7 @@ use suggested_policy::PolicySuggestion;
     after_help = "It lists the metadata of every kind that the cluster serves, and whole objects of the custom kinds that own \
                   something, with your own rights; it changes nothing. What it prints is a file of policies, in shadow mode unless told otherwise, with \
                   what each rests on in comments: check it, read it, apply it. A kind is left out if a policy names it already, or \
-                  if it says Ready itself, and nowhere while its children are not.\n\nExit codes: 0 printed; 2 the cluster could not be read, or a kind that was named is not served or owns nothing."
+                  if it says Ready itself, and nowhere while its children are not.\n\nExit codes: 0 printed; 2 the cluster or its policies could not be read, or a kind that was named is not served or owns nothing."
 )]
 pub(crate) struct SuggestArgs {
     /// Only these kinds of parents.
@@ -68,6 +70,8 @@ struct SuggestionRun {
     unread: BTreeMap<String, String>,
     /// Kinds that were named and for which nothing is suggested, with the reason.
     without: Vec<String>,
+    /// The policies that there are could not be read.
+    lacks_policies: bool,
 }
 
 pub(crate) async fn suggest_policies(cluster: &ClusterArgs, args: &SuggestArgs) -> anyhow::Result<ExitCode> {
@@ -81,7 +85,12 @@ pub(crate) async fn suggest_policies(cluster: &ClusterArgs, args: &SuggestArgs) 
         print_suggestions(&run.suggestions, args)?;
     }
     run.without.iter().for_each(|why| print_error_line(why));
-    Ok(ExitCode::from(if run.without.is_empty() { 0 } else { 2 }))
+    if run.lacks_policies {
+        print_error_line(
+            "which kinds have a policy already is not known: compare with those before you apply these",
+        );
+    }
+    Ok(ExitCode::from(if run.without.is_empty() && !run.lacks_policies { 0 } else { 2 }))
 }
 
 /// The policies that are suggested for a cluster, in shadow mode. What could not be read is reported.
@@ -101,8 +110,13 @@ fn report_unread(unread: &BTreeMap<String, String>) {
 
 async fn collect_suggestions(client: &kube::Client, args: &SuggestArgs) -> anyhow::Result<SuggestionRun> {
     let survey = OwnerSurvey::read(client, args.namespace.as_deref()).await?;
-    let named = existing_policies(client).await;
     let (mut suggestions, mut seen, mut unread) = (Vec::new(), BTreeMap::new(), survey.unread.clone());
+    let existing = list_policies(client).await;
+    let lacks_policies = existing.is_err();
+    if let Err(error) = &existing {
+        unread.insert("ReadinessPolicy.rollcall.dev".to_owned(), read_error_text(error));
+    }
+    let named = names_by_kind(existing.unwrap_or_default());
     for (name, owned) in &survey.owners {
         let Some(api) = survey.find_kind(name).filter(|api| is_asked_for(api, &args.kinds)) else { continue };
         let scope = args.namespace.as_deref().filter(|_| api.namespaced);
@@ -124,7 +138,7 @@ async fn collect_suggestions(client: &kube::Client, args: &SuggestArgs) -> anyho
     }
     judge_suggestions(client, args.namespace.as_deref(), &mut suggestions, &seen).await?;
     let without = args.kinds.iter().filter_map(|kind| reason_without(kind, &survey)).collect();
-    Ok(SuggestionRun { suggestions, unread, without })
+    Ok(SuggestionRun { suggestions, unread, without, lacks_policies })
 }
 
 /// Why nothing is suggested for a kind that was named; `None` where something is.
@@ -171,10 +185,9 @@ fn is_asked_for(api: &ApiKind, kinds: &[String]) -> bool {
     kinds.is_empty() || kinds.iter().any(is)
 }
 
-/// Names of the policies that there are, by the kind of their parents.
-async fn existing_policies(client: &kube::Client) -> BTreeMap<(String, String), String> {
-    let found = controller::release::list_policies(client).await.unwrap_or_default();
-    let named = found.into_iter().filter_map(|policy| {
+/// Names of policies, by the kind of their parents.
+fn names_by_kind(policies: Vec<FoundPolicy>) -> BTreeMap<(String, String), String> {
+    let named = policies.into_iter().filter_map(|policy| {
         let spec = policy.spec.ok()?;
         Some(((spec.parent.group, spec.parent.kind), policy.name))
     });

@@ -42,8 +42,8 @@ pub use library_rules::{LibraryRules, LibraryState, UnreadLibraries, compile_lib
 pub use plan::{IdRegistry, KindKey, KindPlan, PolicyInUse, RECORD_KIND, Released, WatchPlan, build_plan};
 pub use policy_claim::PolicyClaim;
 pub use policy_file::{
-    NOT_AN_OBJECT_NAME, PolicyManifest, document_objects, is_object_name, parse_manifests, read_manifests,
-    read_policies as read_file,
+    NOT_AN_OBJECT_NAME, PolicyManifest, document_objects, is_object_name, parse_manifests, parse_policies,
+    read_manifests, read_policies as read_file, read_text,
 };
 pub use policy_reason::PolicyReason;
 pub use problem::PolicyProblem;

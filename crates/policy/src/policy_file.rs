@@ -23,7 +23,13 @@ pub enum PolicyManifest {
 
 /// Reads all policies of a file that may hold nothing else; `-` is standard input.
 pub fn read_policies(path: &Path) -> anyhow::Result<Vec<FoundPolicy>> {
-    let policies = read_manifests(path)?.into_iter().enumerate().map(|(at, manifest)| match manifest {
+    parse_policies(&read_text(path)?, path)
+}
+
+/// Reads all policies of the text of this file, which may hold nothing else.
+pub fn parse_policies(text: &str, path: &Path) -> anyhow::Result<Vec<FoundPolicy>> {
+    let manifests = parse_text(text, path)?;
+    let policies = manifests.into_iter().enumerate().map(|(at, manifest)| match manifest {
         PolicyManifest::Policy(found) => Ok(*found),
         PolicyManifest::Crd(_) => {
             bail!(
@@ -38,12 +44,19 @@ pub fn read_policies(path: &Path) -> anyhow::Result<Vec<FoundPolicy>> {
 
 /// Reads all policies and CRDs of a file; `-` is standard input.
 pub fn read_manifests(path: &Path) -> anyhow::Result<Vec<PolicyManifest>> {
-    let text = if path.as_os_str() == "-" {
-        std::io::read_to_string(std::io::stdin()).context("failed to read standard input")?
-    } else {
-        std::fs::read_to_string(path).with_context(|| format!("failed to read {}", path.display()))?
-    };
-    parse_manifests(&text).with_context(|| format!("failed to read policies from {}", path.display()))
+    parse_text(&read_text(path)?, path)
+}
+
+/// Reads the text of a file; `-` is standard input.
+pub fn read_text(path: &Path) -> anyhow::Result<String> {
+    if path.as_os_str() == "-" {
+        return std::io::read_to_string(std::io::stdin()).context("failed to read standard input");
+    }
+    std::fs::read_to_string(path).with_context(|| format!("failed to read {}", path.display()))
+}
+
+fn parse_text(text: &str, path: &Path) -> anyhow::Result<Vec<PolicyManifest>> {
+    parse_manifests(text).with_context(|| format!("failed to read policies from {}", path.display()))
 }
 
 /// Reads all policies and CRDs of a text.

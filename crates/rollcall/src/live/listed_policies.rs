@@ -11,7 +11,7 @@ use super::read_error::read_error_text;
 use super::target::KindName;
 
 /// Namespace and name of a group.
-type GroupKey = (Box<str>, Box<str>);
+pub(super) type GroupKey = (Box<str>, Box<str>);
 
 /// Policies that were found, and the groups that make further ones.
 #[derive(Default)]
@@ -21,7 +21,7 @@ pub(super) struct ListedPolicies {
     /// The policies that stand for the groups.
     of_groups: Vec<FoundPolicy>,
     /// Why policies could not be read.
-    unread_policies: Option<String>,
+    pub(super) unread_policies: Option<String>,
     groups_read: GroupsRead,
 }
 
@@ -68,6 +68,16 @@ impl ListedPolicies {
             }
         }
         Ok(listed)
+    }
+
+    /// The policies themselves, without those that stand for groups.
+    pub(super) fn policies(&self) -> &[FoundPolicy] {
+        &self.policies
+    }
+
+    /// The groups, by namespace and name.
+    pub(super) fn groups(&self) -> &BTreeMap<GroupKey, FoundGroup> {
+        &self.groups
     }
 
     /// All policies, with those that stand for groups.

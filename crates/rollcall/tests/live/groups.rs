@@ -197,3 +197,39 @@ async fn doctor_calls_nothing_well_whose_policies_it_could_not_read() {
     assert_eq!(code, Some(2), "{out}{err}");
     assert!(err.contains("not read: ReadinessPolicy.rollcall.dev"), "{err}");
 }
+
+async fn plan(cluster: &LiveCluster, group: &Value) -> (Option<i32>, Value, String) {
+    let file = cluster.file("group.json", group);
+    let (code, out, err) = run(cluster, &["plan", "-o", "json", "-f", &file]).await;
+    (code, serde_json::from_str(&out).unwrap_or_default(), err)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_judges_a_group_by_the_spec_that_it_would_have() {
+    let cluster = cluster("groups-plan").await;
+    let held = of_pods("shop", "app", "web");
+    cluster.create(&held);
+    let (code, planned, err) = plan(&cluster, &held).await;
+    assert_eq!((code, &planned["parents"]), (Some(0), &json!([])), "{err}");
+    // Another value: the same shape. Other labels: another one. More of them than there are.
+    let mut many = held.clone();
+    many["spec"]["members"][0]["expect"] = json!({ "min": 3 });
+    for edited in [of_pods("shop", "app", "nobody"), of_pods("shop", "team", "nobody"), many] {
+        let (code, planned, err) = plan(&cluster, &edited).await;
+        assert_eq!(code, Some(1), "{planned}{err}");
+        let change = &planned["parents"][0];
+        assert_eq!((&change["name"], &change["turn"]), (&json!("shop"), &json!("falls")), "{planned}");
+        assert_eq!(change["then"]["reason"], "ChildrenMissing", "{planned}");
+        assert_eq!(planned["parents"].as_array().unwrap().len(), 1, "{planned}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_knows_of_a_group_that_there_is_not_yet() {
+    let cluster = cluster("groups-plan-new").await;
+    let (code, planned, err) = plan(&cluster, &of_pods("shop", "app", "web")).await;
+    assert_eq!(code, Some(1), "{planned}{err}");
+    let change = &planned["parents"][0];
+    assert_eq!((&change["namespace"], &change["turn"]), (&json!("default"), &json!("new")), "{planned}");
+    assert_eq!(change["then"]["status"], "True", "{planned}");
+}

@@ -1,6 +1,7 @@
 //! `rollcall plan`: what the parents in a cluster would say if policies were applied or deleted.
 
 mod condition_change;
+mod planned_groups;
 mod policy_change;
 mod render;
 mod replay;
@@ -10,13 +11,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::Args;
 use controller::args::ClusterArgs;
 use controller::history::HistoryStore;
 use controller::history::read::HistoryEntries;
 use policy::offline::OfflineAnswer;
-use policy::{CompiledPolicy, FoundPolicy, PolicyBook, read_file};
+use policy::{CompiledPolicy, FoundPolicy, PolicyBook, parse_policies, read_text};
 use readiness::{Time, saturating_millis};
 use watcher::{ApiKind, LivePage, ParentObject};
 
@@ -24,12 +25,14 @@ use super::cluster_libraries::ClusterLibraries;
 use super::connect::connect_cluster;
 use super::decided_policies::DecidedPolicies;
 use super::doctor::{ServiceAccountName, parse_service_account};
+use super::listed_policies::ListedPolicies;
 use super::policy_cluster::PolicyCluster;
 use super::survey::{feed_page, read_pages};
 use crate::eval::current_time;
 use crate::rbac::lacking_policy_rights;
 use crate::text::{print_error_line, write_stdout};
 use condition_change::{ConditionChanges, ParentKey, ParentSays, compare_answers};
+use planned_groups::PlannedGroups;
 use policy_change::{PlannedPolicyChange, list_changes};
 use render::{PlanFormat, PlanReport};
 use replay::{AnswerDamping, ReplayedPolicy, replay_policy};
@@ -43,7 +46,7 @@ use replay::{AnswerDamping, ReplayedPolicy, replay_policy};
                   lacks; 1 one does, a policy is refused, or a right lacks; 2 not determined: something could not be read."
 )]
 pub(crate) struct PlanArgs {
-    /// Files with the ReadinessPolicies to apply: new ones, and others of those in the cluster.
+    /// Files with the ReadinessPolicies and ReadinessGroups to apply: new ones, and others of those in the cluster.
     #[arg(short = 'f', long = "filename", value_name = "FILE", required_unless_present = "delete")]
     files: Vec<PathBuf>,
     /// Policies of the cluster to delete.
@@ -70,27 +73,32 @@ pub(crate) struct PlanArgs {
 
 pub(crate) async fn plan_policies(cluster: &ClusterArgs, args: &PlanArgs) -> anyhow::Result<ExitCode> {
     // A file or a history that cannot be read is said without a cluster.
-    let files = args.files.iter().map(|file| read_file(file)).collect::<anyhow::Result<Vec<_>>>()?;
+    let (texts, applied) = read_files(&args.files)?;
     let history = args.replay.as_deref().map(HistoryStore::open_existing).transpose()?;
-    let (client, _) = connect_cluster(cluster).await?;
+    let (client, namespace) = connect_cluster(cluster).await?;
     let now = current_time();
-    let before = controller::release::list_policies(&client).await.context("failed to list policies")?;
-    let after = apply_policies(&before, files.into_iter().flatten(), args, now)?;
+    let listed = ListedPolicies::read(&client, &namespace).await;
+    if let Some(why) = &listed.unread_policies {
+        bail!("failed to list policies: {why}");
+    }
+    let mut groups = PlannedGroups::default();
+    texts.iter().try_for_each(|text| groups.add_text(text, &namespace))?;
+    let before = listed.found();
+    let mut after = apply_policies(listed.policies(), applied, args, now)?;
+    after.extend(groups.policies(&listed, now)?);
     let libraries = ClusterLibraries::read(&client, before.iter().chain(&after)).await;
-    let now_decided = DecidedPolicies::decide(&before, PolicyBook::default(), &libraries);
-    // As the service, which knows what it accepted last.
-    let mut book = PolicyBook::default();
-    book.accepted.clone_from(&now_decided.book.accepted);
-    let then_decided = DecidedPolicies::decide(&after, book, &libraries);
+    let [now_decided, then_decided] = decide_both(&before, &after, &libraries);
     let changes = list_changes((&before, &now_decided.book), (&after, &then_decided.book));
     let changed: Vec<_> = compiled(&then_decided).filter(|(name, _)| names(&changes, name)).collect();
     let lacking = lacking_policy_rights(&client, args.service_account.to_subject(), changed).await;
 
     let everything = compiled(&now_decided).chain(compiled(&then_decided)).collect();
     let mut reader = PolicyCluster::of_policies(client, everything, None);
-    let parents = compare_parents(&mut reader, [&now_decided, &then_decided], &libraries, now).await;
-    let unread_libraries = libraries.unread().map(|(what, why)| format!("{what}: {why}"));
-    let mut unread: Vec<String> = reader.unread_texts().chain(unread_libraries).collect();
+    let decided = [&now_decided, &then_decided];
+    let parents = compare_parents(&mut reader, decided, &mut groups, &libraries, now).await?;
+    let unread_otherwise = libraries.unread().chain(listed.unread());
+    let unread_otherwise = unread_otherwise.map(|(what, why)| format!("{what}: {why}"));
+    let mut unread: Vec<String> = reader.unread_texts().chain(unread_otherwise).collect();
     let lacking = lacking.unwrap_or_else(|error| {
         unread.push(format!("rights of {}: {error:#}", args.service_account.to_subject()));
         Vec::new()
@@ -125,23 +133,51 @@ pub(crate) async fn plan_policies(cluster: &ClusterArgs, args: &PlanArgs) -> any
     Ok(ExitCode::from(report.exit_code()))
 }
 
+/// The texts of the files, and their policies, without those that stand for groups: what stands for a group depends on all.
+fn read_files(files: &[PathBuf]) -> anyhow::Result<(Vec<String>, Vec<FoundPolicy>)> {
+    let (mut texts, mut policies) = (Vec::new(), Vec::new());
+    for file in files {
+        let text = read_text(file)?;
+        policies.extend(parse_policies(&text, file)?);
+        texts.push(text);
+    }
+    policies.retain(|policy| policy.groups.is_none());
+    Ok((texts, policies))
+}
+
+/// Decides on the policies as they are and as they would be; as the service, which knows what it accepted last.
+fn decide_both(
+    before: &[FoundPolicy],
+    after: &[FoundPolicy],
+    libraries: &ClusterLibraries,
+) -> [DecidedPolicies; 2] {
+    let now_decided = DecidedPolicies::decide(before, PolicyBook::default(), libraries);
+    let mut book = PolicyBook::default();
+    book.accepted.clone_from(&now_decided.book.accepted);
+    let then_decided = DecidedPolicies::decide(after, book, libraries);
+    [now_decided, then_decided]
+}
+
 /// Reads everything, and compares what is said of each parent under both sets of policies.
 async fn compare_parents(
     reader: &mut PolicyCluster,
     decided: [&DecidedPolicies; 2],
+    groups: &mut PlannedGroups,
     libraries: &ClusterLibraries,
     now: Time,
-) -> ConditionChanges {
+) -> anyhow::Result<ConditionChanges> {
     let times = (Time(i64::MIN), now);
-    let mut worlds = decided.map(|decided| decided.begin_rollup(&[], libraries, times));
+    let [mut is, mut will_be] = decided.map(|decided| decided.begin_rollup(&[], libraries, times));
     read_pages(reader, |api: &ApiKind, _, page: LivePage<ParentObject>| {
-        for world in &mut worlds {
-            feed_page(world, api, &page);
-        }
+        feed_page(&mut is, api, &page);
+        feed_page(&mut will_be, api, groups.edit_page(api, &page).as_ref().unwrap_or(&page));
     })
     .await;
-    let [says, would_say] = worlds.map(|world| world.into_answers(reader.hidden_kinds()));
-    compare_answers(&told_by(decided[0], says), &told_by(decided[1], would_say))
+    for group in groups.new_objects(now)? {
+        will_be.add_object(&group);
+    }
+    let [says, would_say] = [is, will_be].map(|world| world.into_answers(reader.hidden_kinds()));
+    Ok(compare_answers(&told_by(decided[0], says), &told_by(decided[1], would_say)))
 }
 
 /// Plays what was recorded under each policy that changes.
@@ -173,7 +209,7 @@ fn names(changes: &[PlannedPolicyChange], policy: &str) -> bool {
 /// The policies of the cluster as they would be found once these are applied, and others deleted.
 fn apply_policies(
     before: &[FoundPolicy],
-    applied: impl Iterator<Item = FoundPolicy>,
+    applied: Vec<FoundPolicy>,
     args: &PlanArgs,
     now: Time,
 ) -> anyhow::Result<Vec<FoundPolicy>> {

@@ -1,6 +1,6 @@
 //! What becomes of each policy.
 
-use policy::{FoundPolicy, PolicyBook};
+use policy::{FoundPolicy, GroupSelection, PolicyBook};
 use serde::Serialize;
 
 /// A policy that would be applied or deleted.
@@ -61,8 +61,10 @@ pub(super) fn list_changes(
         refused: refusal(name),
         in_force: decided.accepted.get(name).map(|accepted| accepted.generation),
     };
+    // What stands for groups that cannot be judged is no policy to anybody: these groups say it themselves.
+    let is_shown = |policy: &&FoundPolicy| !policy.groups.as_ref().is_some_and(GroupSelection::is_refused);
     let mut changes = Vec::new();
-    for policy in after {
+    for policy in after.iter().filter(is_shown) {
         let held = before.iter().find(|held| held.name == policy.name);
         let kind = match held {
             None => PolicyChangeKind::New,
@@ -72,7 +74,8 @@ pub(super) fn list_changes(
         };
         changes.push(change(&policy.name, kind));
     }
-    let gone = before.iter().filter(|held| !after.iter().any(|policy| policy.name == held.name));
+    let gone =
+        before.iter().filter(is_shown).filter(|held| !after.iter().any(|policy| policy.name == held.name));
     changes.extend(gone.map(|policy| change(&policy.name, PolicyChangeKind::Deleted)));
     changes.sort_by(|a, b| a.name.cmp(&b.name));
     changes

@@ -2,10 +2,11 @@
 //! --slow` tells it, from objects that are read live with Rollcall's rights, for viewers who may list them.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{Path, Query, State};
-use inspect::rollout::{PathPart, critical_path, spec_changed_at, told_ready_at};
+use inspect::rollout::{PathPart, RolloutDamping, RolloutEnd, critical_path, spec_changed_at, told_ready_at};
 use readiness::{Level, Time};
 use rustc_hash::FxHashSet;
 use serde_json::{Value, json};
@@ -19,6 +20,9 @@ use super::rollout_reader::{ReadRollout, RolloutKey, RolloutNode};
 use super::view::PageRow;
 use crate::reviews::AccessRight;
 
+/// How long any policy waits after the last child, as far as the page knows: what was told later than that explains was told
+/// again.
+const POLICY_WAITS_AT_MOST: RolloutDamping = RolloutDamping(Duration::from_mins(5));
 /// Maximum number of objects of one rollout that are read.
 const MAX_ROLLOUT_OBJECTS: usize = 200;
 
@@ -128,16 +132,27 @@ async fn namespaces_without_events(
 
 fn rollout_json(read: &ReadRollout, condition: Option<&str>, unfinished: Option<Time>, now: Time) -> Value {
     let (object, root) = (&read.root_object, &read.root);
-    let from = spec_changed_at(object);
+    let is_group = is_group(object);
+    let of_group = is_group.then_some(read.members_changed).flatten();
+    let from = spec_changed_at(object).max(of_group);
     let told = condition.and_then(|condition| told_ready_at(object, condition));
+    let end = from.zip(told).map(|(from, told)| RolloutEnd::find(root, (from, told), &[], POLICY_WAITS_AT_MOST));
     // In shadow mode nobody is told: it was over when the last child was ready.
-    let to = unfinished.or(told).or_else(|| root.ready_since()).unwrap_or(now);
+    let to = unfinished.or(end.map(|end| end.at)).or_else(|| root.ready_since()).unwrap_or(now);
     let parts = from.map(|from| critical_path(root, from, to)).unwrap_or_default();
     json!({
         "now": now.0, "generation": object["metadata"]["generation"].as_i64(), "isOver": unfinished.is_none(),
+        "isGroup": is_group,
         "from": from.map(|from| from.0), "to": to.0,
+        "toldLater": end.and_then(|end| end.told_later).map(|told| told.0),
         "parts": parts.iter().map(part_json).collect::<Vec<_>>(), "notRead": read.not_read,
     })
+}
+
+fn is_group(object: &Value) -> bool {
+    let (group, kind) = policy::GROUP_KIND;
+    let api_version = object["apiVersion"].as_str().unwrap_or_default();
+    object["kind"] == kind && api_version.split_once('/').is_some_and(|(of, _)| of == group)
 }
 
 fn part_json(part: &PathPart) -> Value {

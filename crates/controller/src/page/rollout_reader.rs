@@ -7,7 +7,7 @@ use std::time::Duration;
 use aggregator::PolicyId;
 use futures::{StreamExt, stream};
 use inspect::client::{EVENTS_LABEL, InspectClient};
-use inspect::rollout::RolloutObject;
+use inspect::rollout::{RolloutObject, member_changed_at};
 use readiness::{RuleKind, Time};
 use serde_json::Value;
 use tokio::time::timeout;
@@ -75,6 +75,8 @@ pub(super) struct ReadRollout {
     pub(super) root_object: Value,
     /// The parent with what it owns.
     pub(super) root: RolloutObject,
+    /// Newest change of the spec of an object directly below it that no controller made.
+    pub(super) members_changed: Option<Time>,
     /// What could not be read, with the reason.
     pub(super) not_read: BTreeSet<String>,
 }
@@ -132,15 +134,18 @@ impl RolloutReader {
             timeout(ROLLOUT_READ_TIMEOUT, reading).await.map_err(|_| PageRefusal::Unreachable)?;
         let (root_rollout, root_object) = root.found.ok_or(PageRefusal::NotFound)?;
         let mut not_read = root.not_read;
-        let mut objects = Vec::new();
-        for (depth, rollout, refused) in others {
-            not_read.extend(refused);
-            objects.push((depth, rollout));
+        let (mut objects, mut members_changed) = (Vec::new(), None);
+        for (depth, times) in others {
+            not_read.extend(times.not_read);
+            if depth == parent.depth + 1 {
+                members_changed = members_changed.max(times.changed);
+            }
+            objects.push((depth, times.rollout));
         }
-        Ok(ReadRollout { root_object, root: build_tree(root_rollout, objects), not_read })
+        Ok(ReadRollout { root_object, root: build_tree(root_rollout, objects), members_changed, not_read })
     }
 
-    /// Depth of an object, what is known of its time, and what could not be read. The objects themselves are not kept: they may
+    /// Depth of an object, and what is known of its time. The objects themselves are not kept: they may
     /// be many, and large.
     async fn read_times(
         &self,
@@ -148,9 +153,10 @@ impl RolloutReader {
         silent: &BTreeSet<String>,
         unfinished: Option<Time>,
         now: Time,
-    ) -> (usize, Option<RolloutObject>, BTreeSet<String>) {
+    ) -> (usize, NodeTimes) {
         let NodeRead { found, not_read } = self.read_node(node, silent, unfinished, now).await;
-        (node.depth, found.map(|(rollout, _)| rollout), not_read)
+        let changed = found.as_ref().and_then(|(_, object)| member_changed_at(object));
+        (node.depth, NodeTimes { rollout: found.map(|(rollout, _)| rollout), changed, not_read })
     }
 
     async fn read_node(
@@ -182,6 +188,14 @@ impl RolloutReader {
         let rollout = RolloutObject::from_object(&value, &events, node.is_ready, unfinished);
         NodeRead { found: Some((rollout, value)), not_read: ask.refused }
     }
+}
+
+/// What is known of the time of one object.
+struct NodeTimes {
+    rollout: Option<RolloutObject>,
+    /// Change of its spec, if no controller made it.
+    changed: Option<Time>,
+    not_read: BTreeSet<String>,
 }
 
 /// What was read of one object.

@@ -8,12 +8,14 @@
 mod critical_path;
 mod object_moments;
 mod pod_steps;
+mod rollout_end;
 mod rollout_object;
 mod rollout_step;
 #[cfg(test)]
 mod tests;
 
 pub use critical_path::{PathPart, critical_path};
-pub use object_moments::{spec_changed_at, told_ready_at};
+pub use object_moments::{member_changed_at, members_changed_at, spec_changed_at, told_ready_at};
+pub use rollout_end::{RolloutDamping, RolloutEnd};
 pub use rollout_object::RolloutObject;
 pub use rollout_step::{RolloutStep, WaitCause};

@@ -50,6 +50,18 @@ pub fn spec_changed_at(object: &Value) -> Option<Time> {
     wrote.max().or(created)
 }
 
+/// Time at which the rollout of a group began whose members these are: its own generation does not change with them. What a
+/// controller makes of a member is no change of the group.
+pub fn members_changed_at(group: &Value, members: &[Value]) -> Option<Time> {
+    members.iter().filter_map(member_changed_at).chain(spec_changed_at(group)).max()
+}
+
+/// Time at which the spec of a member was written; `None` of what a controller made.
+pub fn member_changed_at(member: &Value) -> Option<Time> {
+    let mut owners = member["metadata"]["ownerReferences"].as_array().into_iter().flatten();
+    if owners.any(|owner| owner["controller"] == true) { None } else { spec_changed_at(member) }
+}
+
 /// Time at which this condition became True for the current generation.
 pub fn told_ready_at(object: &Value, condition: &str) -> Option<Time> {
     let conditions = object["status"]["conditions"].as_array()?;

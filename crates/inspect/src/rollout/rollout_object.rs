@@ -46,6 +46,8 @@ impl RolloutObject {
             own_cause: match (group, &*kind) {
                 ("", "Pod") => WaitCause::Kubelet,
                 ("batch", "Job") => WaitCause::Job,
+                // Nobody but those who apply its members makes anything of it.
+                ("rollcall.dev", _) => WaitCause::Applying,
                 _ if BUILT_IN_GROUPS.contains(&group) => WaitCause::Controller,
                 _ => WaitCause::Operator,
             },

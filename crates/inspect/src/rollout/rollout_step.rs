@@ -19,6 +19,8 @@ pub enum WaitCause {
     Job,
     /// A custom resource did not have its next child yet, or said of itself that it was not ready: the time of its operator.
     Operator,
+    /// A group did not have its next member yet: the time of whoever applies its members.
+    Applying,
     /// A built-in object did not have its next pod yet, or was not ready though its pods were: the time of its controller.
     Controller,
     /// A pod was on its node, and its volumes, its network or its containers were being made.
@@ -37,6 +39,7 @@ impl WaitCause {
             WaitCause::Starting => "started, until its probes succeeded",
             WaitCause::Job => "ran",
             WaitCause::Operator => "its operator",
+            WaitCause::Applying => "whoever applies its members",
             WaitCause::Controller => "its controller",
             WaitCause::Kubelet => "volumes, network, containers",
             WaitCause::Settling => "its policy: settle, hold, debounce",

@@ -1,5 +1,7 @@
 //! Rollouts whose delays are known.
 
+use std::time::Duration;
+
 use readiness::Time;
 use serde_json::{Value, json};
 
@@ -136,6 +138,47 @@ fn a_generation_begins_with_the_last_write_of_its_spec() {
     assert_eq!(told_ready_at(&object, "Ready"), None, "that was the generation before");
     object["status"]["conditions"][0]["observedGeneration"] = json!(2);
     assert_eq!((told_ready_at(&object, "Ready"), told_ready_at(&object, "Other")), (Some(at(50)), None));
+}
+
+#[test]
+fn a_group_begins_with_the_newest_change_of_a_member_and_not_with_what_a_controller_makes_of_one() {
+    let member = |created: i64, generation: i64, spec_at: i64, controller: Option<&str>| {
+        let owners: Vec<Value> =
+            controller.iter().map(|name| json!({ "name": name, "controller": true })).collect();
+        json!({ "metadata": { "creationTimestamp": text(created), "generation": generation, "ownerReferences": owners,
+            "managedFields": [{ "manager": "helm", "operation": "Apply", "time": text(spec_at),
+                "fieldsV1": { "f:spec": { "f:replicas": {} } } }] } })
+    };
+    let group = member(0, 1, 0, None);
+    let upgraded = [member(10, 1, 10, None), member(10, 2, 500, None), member(700, 1, 700, Some("web-5d"))];
+    assert_eq!(members_changed_at(&group, &upgraded), Some(at(500)));
+    assert_eq!(members_changed_at(&group, &[]), Some(at(0)));
+}
+
+#[test]
+fn what_turned_after_a_rollout_is_not_its_end() {
+    const DAY: i64 = 86_400;
+    let deployment = object("Deployment web", 5, Some(60), vec![]);
+    let root = object("Database orders", 0, None, vec![deployment]);
+    let event = |second: i64, reason: &str| json!({ "reportingComponent": "rollcall.dev/controller", "reason": reason, "eventTime": text(second) });
+    let find = |told: i64, events: &[Value], damping: u64| {
+        let damping = RolloutDamping(Duration::from_secs(damping));
+        let end = RolloutEnd::find(&root, (at(0), at(told)), events, damping);
+        (end.at, end.told_later, end.is_first_known)
+    };
+    assert_eq!(find(66, &[], 6), (at(66), None, false));
+    // Its policy waits for as long.
+    assert_eq!(find(DAY, &[], 86_400), (at(DAY), None, false));
+    assert_eq!(find(DAY, &[], 6), (at(60), Some(at(DAY)), false));
+    let events =
+        [event(-50, "AllChildrenReady"), event(40, "ChildrenProgressing"), event(66, "AllChildrenReady")];
+    assert_eq!(find(DAY, &events, 6), (at(66), Some(at(DAY)), true));
+    // The Event of the answer that stands is no other.
+    assert_eq!(find(66, &events, 6), (at(66), None, false));
+    // Of a day in which it turned twice the Events are left, and none of the rollout.
+    let left = [event(DAY, "AllChildrenReady"), event(DAY + 600, "AllChildrenReady")];
+    assert_eq!(find(DAY, &left, 6), (at(60), Some(at(DAY)), false));
+    assert_eq!(find(DAY + 600, &left, 6), (at(60), Some(at(DAY + 600)), false));
 }
 
 /// Any tree of objects with any moments, drawn from a seed.

@@ -4,7 +4,7 @@ use readiness::Time;
 use sandbox::InjectedFault;
 use serde_json::{Value, json};
 
-use super::cluster::{LiveCluster, custom, done, owned, pod, policy};
+use super::cluster::{LiveCluster, custom, done, own_definition, owned, pod, policy};
 
 /// So many seconds after the year began.
 fn at(second: i64) -> Time {
@@ -128,4 +128,86 @@ async fn what_could_not_be_read_is_said_and_the_rest_told() {
         out.contains("not read: ") && out.contains("Pod orders-0: volumes, network, containers"),
         "{out}{err}"
     );
+}
+
+/// Moves the time at which the database was told ready last.
+fn tell_ready_at(cluster: &LiveCluster, second: i64) {
+    let told = json!([{ "type": "Ready", "status": "True", "reason": "AllChildrenReady",
+        "observedGeneration": 1, "lastTransitionTime": text(second) }]);
+    let patch = json!({ "status": { "conditions": told } });
+    let mut store = cluster.server.lock_store();
+    store.patch_status(at(second).0, "example.com/v1", "Database", "default", "orders", &patch).unwrap();
+}
+
+#[tokio::test]
+async fn an_answer_that_turned_since_is_no_part_of_the_rollout() {
+    const MONTH: i64 = 31 * 86_400;
+    let cluster = slow_database("slow-turned").await;
+    tell_ready_at(&cluster, MONTH);
+    let (code, out, err) = cluster.run(&["explain", "database/orders", "--slow"]).await;
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert!(!out.contains("settle, hold, debounce\n") && !out.contains("31days"), "{out}");
+    assert!(out.contains("rolled out 9m after generation 1 was written"), "{out}");
+    assert!(
+        out.contains("it was told ready at 2026-02-01T00:00:00Z") && out.contains("turned since"),
+        "{out}"
+    );
+    // Where an Event tells when it was told first, that is the end.
+    create_at(
+        &cluster,
+        552,
+        &json!({
+            "apiVersion": "v1", "kind": "Event", "metadata": { "name": "orders.1", "namespace": "default" },
+            "involvedObject": { "apiVersion": "example.com/v1", "kind": "Database", "namespace": "default",
+                "name": "orders", "uid": uid_of_database(&cluster) },
+            "reason": "AllChildrenReady", "message": "1 of 1 ready", "type": "Normal", "action": "Judge",
+            "reportingComponent": "rollcall.dev/controller", "reportingInstance": "it", "eventTime": text(552),
+        }),
+    );
+    let (_, out, err) = cluster.run(&["explain", "database/orders", "--slow", "-o", "json"]).await;
+    let told: Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}{err}"));
+    assert_eq!(told[0]["seconds"], json!(552.0), "{out}");
+    assert_eq!(told[0]["toldLater"], json!("2026-02-01T00:00:00Z"), "{out}");
+    let (_, out, _) = cluster.run(&["explain", "database/orders", "--slow"]).await;
+    assert!(out.contains("it was told ready first at 2026-01-01T00:09:12Z, turned since"), "{out}");
+}
+
+fn uid_of_database(cluster: &LiveCluster) -> Value {
+    let store = cluster.server.lock_store();
+    let database = store.get("example.com/v1", "Database", "default", "orders").unwrap();
+    database["metadata"]["uid"].clone()
+}
+
+#[tokio::test]
+async fn the_rollout_of_a_group_begins_with_its_newest_member_and_no_operator_is_blamed() {
+    let cluster = LiveCluster::start("slow-group").await;
+    cluster.create(&own_definition("ReadinessGroup"));
+    let group = json!({
+        "apiVersion": "rollcall.dev/v1alpha1", "kind": "ReadinessGroup", "metadata": { "name": "shop" },
+        "spec": { "settle": "0s", "members": [{ "kinds": [{ "group": "apps", "kind": "Deployment" }], "labels": { "app": "web" } }] },
+        "status": { "conditions": [{ "type": "Ready", "status": "True", "reason": "AllChildrenReady",
+            "observedGeneration": 1, "lastTransitionTime": text(90_065) }] },
+    });
+    create_at(&cluster, 0, &group);
+    for (name, created, rolled_out) in [("old", 10, 60), ("new", 90_000, 90_060)] {
+        let condition = json!({ "type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable",
+            "lastUpdateTime": text(rolled_out), "lastTransitionTime": text(rolled_out) });
+        let deployment = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": name, "labels": { "app": "web" } },
+            "spec": { "replicas": 1 },
+            "status": { "observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1,
+                "availableReplicas": 1, "conditions": [condition] },
+        });
+        create_at(&cluster, created, &deployment);
+    }
+    let file = cluster.file("group.json", &group);
+    let mut command = cluster.bare();
+    command.args(["explain", "readinessgroup/shop", "--slow", "-f", &file]);
+    let (code, out, err) = done(command).await;
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert!(
+        out.contains("shop: ready 1m 5s after its newest member was written (2026-01-02T01:00:00Z)"),
+        "{out}"
+    );
+    assert!(!out.contains("operator"), "{out}");
 }

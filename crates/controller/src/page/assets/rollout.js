@@ -33,11 +33,12 @@ function show(found) {
   const { from, to, parts, notRead } = found;
   if (from === null) return fill($("path"), el("p", "note", "The object does not say when it was written."));
   const whole = Math.max(1, to - from);
-  const of = found.generation === null ? "it" : `generation ${found.generation}`;
+  const of = found.isGroup ? "its newest member" : found.generation === null ? "it" : `generation ${found.generation}`;
   const longest = Math.max(...parts.map((part) => part.to - part.from));
   return fill($("path"),
     el("p", "", found.isOver ? "ready " : "not ready, ", el("span", "strong", lasted(to - from)), ` after ${of} was written`),
     el("ol", "path", ...parts.map((part) => line(part, from, whole, longest))),
+    found.toldLater && el("p", "note", `It turned since, and was told ready again at ${new Date(found.toldLater).toLocaleString()}.`),
     notRead.length > 0 && el("dl", "facts", ...notRead.map((what) => term("not read", what))));
 }
 

@@ -46,7 +46,9 @@ use ruling::{ExplainedRuling, explain_ruling};
 #[command(
     after_help = "With --slow it tells what the rollout of the current generation waited for, from the write of the spec until the \
                   object was told ready, or until now: the parts follow each other and sum up to the whole. It reads the times \
-                  that the objects below and the kubelet's Events carry, so it can tell for as long as these are there.\n\n\
+                  that the objects below and the kubelet's Events carry, so it can tell for as long as these are there. An object that turned \
+                  since is told apart: its rollout ends when it was told ready first, by its Events, or else when its last child was \
+                  ready. That of a ReadinessGroup begins with the newest change of a member.\n\n\
                   Nothing is changed: commands are printed, never run. Exit codes: 0 all given objects are ready; 1 at least one is not; 2 an object does not exist or could not be read."
 )]
 pub(crate) struct ExplainArgs {
@@ -152,10 +154,9 @@ impl ExplainContext<'_> {
     ) -> anyhow::Result<String> {
         let mut rollouts = Vec::new();
         for lead in leads {
-            let condition = self.find_policy(&lead.node.policy).map(|policy| policy.condition.as_str());
-            rollouts.push(
-                slow::explain_rollout(self.cluster, self.survey, lead.node, condition, self.now).await?,
-            );
+            let policy = self.find_policy(&lead.node.policy);
+            rollouts
+                .push(slow::explain_rollout(self.cluster, self.survey, lead.node, policy, self.now).await?);
         }
         match output {
             OutputFormat::Json => Ok(crate::text::json_text(&rollouts)?),

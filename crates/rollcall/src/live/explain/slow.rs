@@ -4,7 +4,11 @@ use std::fmt::Write as _;
 
 use anyhow::{Context, bail};
 use inspect::client::InspectClient;
-use inspect::rollout::{PathPart, RolloutObject, WaitCause, critical_path, spec_changed_at, told_ready_at};
+use inspect::rollout::{
+    PathPart, RolloutDamping, RolloutEnd, RolloutObject, WaitCause, critical_path, members_changed_at,
+    spec_changed_at, told_ready_at,
+};
+use policy::{CompiledPolicy, GROUP_KIND};
 use readiness::{RuleKind, Time};
 use rollcall_core::TreeNode;
 use serde::Serialize;
@@ -46,17 +50,25 @@ pub(super) struct ExplainedRollout {
     to: String,
     seconds: f64,
     parts: Vec<ExplainedPart>,
+    /// Time at which it was told ready last, where the rollout does not explain that it was so late.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    told_later: Option<String>,
+    /// What was written when it began.
+    #[serde(skip)]
+    written: String,
+    /// What is to be said of a time at which it was told ready later.
+    #[serde(skip)]
+    note: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     not_read: Vec<String>,
 }
 
-/// Explains the rollout of an object, of which `condition` speaks; an error if it cannot be read, or does not say when it
-/// began.
+/// Explains the rollout of an object, which this policy judges; an error if it cannot be read, or does not say when it began.
 pub(super) async fn explain_rollout(
     cluster: &PolicyCluster,
     survey: &ClusterSurvey,
     node: &TreeNode,
-    condition: Option<&str>,
+    policy: Option<&CompiledPolicy>,
     now: Time,
 ) -> anyhow::Result<ExplainedRollout> {
     let mut ask = InspectClient::new(cluster.client.clone());
@@ -67,25 +79,68 @@ pub(super) async fn explain_rollout(
         let why: Vec<_> = ask.refused.into_iter().collect();
         bail!("{} {} could not be read: {}", node.kind, node.name, why.join("; "));
     };
-    let from = spec_changed_at(&object);
-    let from = from.with_context(|| format!("{} {} has no timestamps", node.kind, node.name))?;
-    let root = reader.read_tree(node, &object).await;
+    let mut members = Vec::new();
+    let root = reader.read_tree(node, &object, Some(&mut members)).await;
     if reader.is_cut {
         ask.refused.insert(format!("more than {MAX_READ_OBJECTS} objects"));
     }
-    let told = condition.and_then(|condition| told_ready_at(&object, condition));
+    let is_group = is_group(node);
+    let from = if is_group { members_changed_at(&object, &members) } else { spec_changed_at(&object) };
+    let from = from.with_context(|| format!("{} {} has no timestamps", node.kind, node.name))?;
+    let told = policy.and_then(|policy| told_ready_at(&object, &policy.condition));
+    let end = match (unfinished, told, policy) {
+        (None, Some(told), Some(policy)) => {
+            let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
+            let events = ask.list_events(&node.namespace, uid).await;
+            Some(RolloutEnd::find(&root, (from, told), &events, damping_of(policy)))
+        }
+        _ => None,
+    };
     // In shadow mode nobody is told: it was over when the last child was ready.
-    let to = unfinished.or(told).or_else(|| root.ready_since()).unwrap_or(now);
+    let to = unfinished.or(end.map(|end| end.at)).or_else(|| root.ready_since()).unwrap_or(now).max(from);
     let parts = critical_path(&root, from, to).into_iter().map(ExplainedPart::from_part).collect();
+    let generation = object["metadata"]["generation"].as_i64();
     Ok(ExplainedRollout {
         object: ExplainedObjectName::of_node(node),
-        generation: object["metadata"]["generation"].as_i64(),
+        generation,
+        written: match generation {
+            _ if is_group => " its newest member".to_owned(),
+            Some(generation) => format!(" generation {generation}"),
+            None => String::new(),
+        },
         is_over: unfinished.is_none(),
         from: from.to_string(),
         to: to.to_string(),
         seconds: seconds(from, to),
         parts,
+        told_later: end.and_then(|end| end.told_later).map(|told| told.to_string()),
+        note: end.and_then(|end| later_text(&end, is_group)),
         not_read: ask.refused.into_iter().collect(),
+    })
+}
+
+fn is_group(node: &TreeNode) -> bool {
+    (&*node.group, &*node.kind) == GROUP_KIND
+}
+
+fn damping_of(policy: &CompiledPolicy) -> RolloutDamping {
+    RolloutDamping(policy.settle + policy.hold + policy.debounce.quiet + policy.debounce.cap)
+}
+
+/// What is said where an object was told ready later than its rollout explains.
+fn later_text(end: &RolloutEnd, is_group: bool) -> Option<String> {
+    let (told, at) = (end.told_later?, end.at);
+    Some(if end.is_first_known {
+        format!("it was told ready first at {at}, turned since, and was told ready again at {told}")
+    } else if is_group {
+        format!(
+            "its last member was ready at {at}; it was told ready at {told}, so it turned since: the rollout can be told until {at}"
+        )
+    } else {
+        format!(
+            "its last child was ready at {at}; it was told ready at {told}, which its policy's settle, hold and debounce do not \
+             explain: it turned since, or its operator had not handled the generation before; the rollout can be told until {at}"
+        )
     })
 }
 
@@ -112,7 +167,13 @@ impl RolloutReader<'_> {
         serde_json::from_str(found.text.get()).ok()
     }
 
-    async fn read_tree(&mut self, node: &TreeNode, object: &Value) -> RolloutObject {
+    /// Reads what is below an object, and gives the objects of its children away where they are asked for.
+    async fn read_tree(
+        &mut self,
+        node: &TreeNode,
+        object: &Value,
+        mut members: Option<&mut Vec<Value>>,
+    ) -> RolloutObject {
         let is_pod = RuleKind::from_group_kind(&node.group, &node.kind) == RuleKind::Pod;
         let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
         let events = if is_pod { self.ask.list_events(&node.namespace, uid).await } else { Vec::new() };
@@ -121,7 +182,10 @@ impl RolloutReader<'_> {
         let is_secret = |child: &&TreeNode| child.group.is_empty() && child.kind == "Secret";
         for child in node.children.iter().filter(|child| !is_secret(child)) {
             if let Some(object) = self.read_object(child).await {
-                rollout.children.push(Box::pin(self.read_tree(child, &object)).await);
+                rollout.children.push(Box::pin(self.read_tree(child, &object, None)).await);
+                if let Some(members) = &mut members {
+                    members.push(object);
+                }
             }
         }
         rollout
@@ -158,9 +222,11 @@ pub(super) fn render_rollouts(rollouts: &[ExplainedRollout]) -> String {
     for rollout in rollouts {
         let ExplainedObjectName { kind, namespace, name, .. } = &rollout.object;
         let slash = if namespace.is_empty() { "" } else { "/" };
-        let generation = rollout.generation.map_or_else(String::new, |n| format!(" generation {n}"));
+        let generation = &rollout.written;
         let whole = duration_text(rollout.seconds);
-        let head = if rollout.is_over {
+        let head = if rollout.note.is_some() {
+            format!("{kind} {namespace}{slash}{name}: rolled out {whole} after{generation} was written")
+        } else if rollout.is_over {
             format!("{kind} {namespace}{slash}{name}: ready {whole} after{generation} was written")
         } else {
             format!("{kind} {namespace}{slash}{name}: not ready, {whole} after{generation} was written")
@@ -174,6 +240,9 @@ pub(super) fn render_rollouts(rollouts: &[ExplainedRollout]) -> String {
                 duration_text(part.seconds),
                 sanitize_text(&format!("{}: {}", part.object, part.cause_text))
             );
+        }
+        if let Some(note) = &rollout.note {
+            _ = writeln!(text, "  {}", sanitize_text(note));
         }
         for what in &rollout.not_read {
             _ = writeln!(text, "  not read: {}", sanitize_text(what));

@@ -250,12 +250,13 @@ impl ClusterFollower {
             FollowEvent::InitDone => {
                 held.objects = held.pending_list.take().unwrap_or_default();
                 held.listed = true;
-                cluster.show_kind(&held.place.api);
+                cluster.show_kind(&held.place.api, !held.objects.is_empty());
                 return true;
             }
             FollowEvent::Apply(object) => {
                 let object = typed(object);
                 held.objects.insert(object.child.meta.uid.clone(), object);
+                cluster.show_kind(&held.place.api, true);
                 return true;
             }
             FollowEvent::Delete(object) => {

@@ -101,6 +101,8 @@ fn api_key(api: &ApiKind) -> KindKey {
 pub(super) struct KindPlaces {
     /// Only this namespace, and cluster-scoped objects.
     namespace: Option<String>,
+    /// The user's own namespace, in which records are looked for where they may not be listed in all.
+    own_namespace: Option<String>,
     served: BTreeMap<KindKey, ApiKind>,
     /// Why it is not known where a kind is served.
     doubts: BTreeMap<KindKey, String>,
@@ -115,7 +117,12 @@ pub(super) struct KindPlaces {
 impl KindPlaces {
     /// Nothing is known yet. Only this namespace is read, and cluster-scoped objects; `None` for all namespaces.
     pub(super) fn new(namespace: Option<String>) -> KindPlaces {
-        KindPlaces { namespace, ..KindPlaces::default() }
+        KindPlaces { own_namespace: namespace.clone(), namespace, ..KindPlaces::default() }
+    }
+
+    /// Sets the user's own namespace, where all are read.
+    pub(super) fn set_own_namespace(&mut self, namespace: String) {
+        self.own_namespace = Some(namespace);
     }
 
     /// The namespace whose objects are read; `None` for all.
@@ -178,7 +185,8 @@ impl KindPlaces {
         let everywhere = self.kinds_everywhere(asked);
         let place = |(key, AskedKind { whole, .. }): (&KindKey, &AskedKind)| {
             let api = self.served.get(key)?.clone();
-            let namespace = self.namespace.clone().filter(|_| api.namespaced && !everywhere.contains(key));
+            let narrowest = if is_record(&api) { &self.own_namespace } else { &self.namespace };
+            let namespace = narrowest.clone().filter(|_| api.namespaced && !everywhere.contains(key));
             Some(KindToRead { api, namespace, whole: *whole })
         };
         asked.kinds.iter().filter_map(place).collect()
@@ -207,13 +215,22 @@ impl KindPlaces {
         everywhere.contains(parent) || self.served.get(parent).is_some_and(|api| !api.namespaced)
     }
 
-    /// The kind may not be listed in all namespaces: returns where it is read then, if not all of it is meant anyway.
+    /// The kind may not be listed in all namespaces: returns where it is read then, if not all of it is meant anyway. Records are
+    /// not visible before one is found there: all are in one namespace, that of the service.
     pub(super) fn narrow_kind(&mut self, place: &KindToRead) -> Option<KindToRead> {
         let KindToRead { api, namespace: None, whole } = place else { return None };
-        let is_record = (&*api.group, &*api.kind) == RECORD_KIND;
-        let namespace = self.namespace.clone().filter(|_| api.namespaced && !is_record)?;
+        let narrowest = if is_record(api) { &self.own_namespace } else { &self.namespace };
+        let namespace = narrowest.clone().filter(|_| api.namespaced)?;
         self.narrowed.insert(api_key(api));
+        if is_record(api) {
+            self.hidden.insert(api_key(api));
+        }
         Some(KindToRead { api: api.clone(), namespace: Some(namespace), whole: *whole })
+    }
+
+    /// Returns `true` for records that may be listed in a namespace only, of which none was found there.
+    pub(super) fn lacks_records(&self, api: &ApiKind) -> bool {
+        is_record(api) && self.narrowed.contains(&api_key(api)) && self.hidden.contains(&api_key(api))
     }
 
     /// Marks a kind as not visible.
@@ -247,6 +264,11 @@ impl KindPlaces {
         }
         blind
     }
+}
+
+/// Returns `true` for the kind of records.
+fn is_record(api: &ApiKind) -> bool {
+    (&*api.group, &*api.kind) == RECORD_KIND
 }
 
 fn kind_label((group, kind): &KindKey) -> String {

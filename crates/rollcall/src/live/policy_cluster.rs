@@ -62,7 +62,8 @@ impl PolicyCluster {
         };
         let targets_group = targets.iter().any(|target| is_group_kind(&target.kind));
         let unknown = listed.unknown_text(targets.is_empty() || targets_group, all);
-        let mut cluster = PolicyCluster::of_policies(client, Vec::new(), (!all).then_some(own));
+        let mut cluster = PolicyCluster::of_policies(client, Vec::new(), (!all).then_some(own.clone()));
+        cluster.places.set_own_namespace(own);
         cluster.unread.extend(listed.unread());
         cluster.libraries = ClusterLibraries::read(&cluster.client, listed.found().iter()).await;
         cluster.unread.extend(cluster.libraries.unread());
@@ -204,6 +205,12 @@ impl PolicyCluster {
         if cause == ApiFailureCause::Forbidden
             && let Some(narrower) = self.places.narrow_kind(place)
         {
+            if self.places.lacks_records(&place.api) {
+                let own = narrower.namespace.as_deref().unwrap_or_default();
+                let why =
+                    format!("you may not list it in all namespaces, and there is none in namespace {own}");
+                self.unread.insert(place.api.to_string(), why);
+            }
             return Some(narrower);
         }
         self.unread.insert(place.api.to_string(), why);
@@ -211,8 +218,14 @@ impl PolicyCluster {
         None
     }
 
-    /// Marks a kind as visible again.
-    pub(super) fn show_kind(&mut self, api: &ApiKind) {
+    /// Marks a kind as visible again, of which there are objects or none. Without any, records may be in another namespace.
+    pub(super) fn show_kind(&mut self, api: &ApiKind, has_objects: bool) {
+        if self.places.lacks_records(api) {
+            if !has_objects {
+                return;
+            }
+            self.unread.remove(&api.to_string());
+        }
         self.places.show_kind(api);
     }
 

@@ -131,7 +131,12 @@ async fn read_places(
     let mut narrower = Vec::new();
     while let Some((place, keeps, page)) = pages.next().await {
         match page {
-            Ok(page) => take(&place.api, keeps, with_types(&place.api, page)),
+            Ok(page) => {
+                if matches!(&page, LivePage::Objects(objects) if !objects.is_empty()) {
+                    cluster.show_kind(&place.api, true);
+                }
+                take(&place.api, keeps, with_types(&place.api, page));
+            }
             Err(error) => {
                 narrower.extend(cluster.hide_kind(&place, error.cause, read_error_text(&error)));
             }

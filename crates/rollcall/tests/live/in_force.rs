@@ -175,6 +175,38 @@ async fn where_outcomes_may_not_be_read_what_remembers_them_is_not_ready() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn records_that_may_be_read_in_the_users_namespace_only_count_where_one_is_found_there() {
+    let cluster = LiveCluster::start("in-force-own-records").await;
+    cluster.create(&serde_json::to_value(api::ReadinessRecord::crd()).unwrap());
+    let mut remembers = policy("Shop", "batch", "Job");
+    remembers["spec"]["children"][0]["afterDeletion"] = json!("remember");
+    cluster.text_file("policies.yaml", &remembers.to_string());
+    let shop = cluster.create(&custom("Shop", "books"));
+    let forbidden = InjectedFault::new(FaultAction::Forbid).across_namespaces();
+    cluster.server.faults().add(forbidden.on_kind("rollcall.dev", "readinessrecords"));
+    let said = async |args: &[&str]| {
+        let (code, out, err) = cluster.run(args).await;
+        (code, out + &err)
+    };
+    let (wait, tree) = (["wait", "shop/books", "--timeout", "8s"], ["tree", "shop/books"]);
+    let (code, text) = said(&wait).await;
+    assert_eq!(code, Some(2), "{text}");
+    assert!(text.contains("there is none in namespace default"), "{text}");
+    assert_eq!(said(&tree).await.0, Some(1), "it is Unknown");
+    let job = json!({ "group": "batch", "kind": "Job", "namespace": "default", "name": "seed", "slot": "seed",
+        "uid": "j", "created": "2025-12-31T00:00:00Z", "outcome": "Complete" });
+    cluster.create(&json!({ "apiVersion": "rollcall.dev/v1alpha1", "kind": "ReadinessRecord",
+        "metadata": { "name": shop["metadata"]["uid"], "namespace": "default" },
+        "spec": { "outcomes": [job], "parent": { "group": "example.com", "kind": "Shop", "namespace": "default",
+            "name": "books" } } }));
+    for args in [&wait[..], &tree] {
+        let (code, text) = said(args).await;
+        assert_eq!(code, Some(0), "{args:?}: {text}");
+        assert!(!text.contains("ReadinessRecord"), "{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn to_name_an_object_changes_nothing_of_what_its_parent_is_told() {
     let cluster = LiveCluster::start("in-force-named").await;
     cluster.text_file("policies.yaml", &policy("Shop", "example.com", "Database").to_string());

@@ -166,9 +166,16 @@ impl SeenPaths {
         running: &RollcallProcess,
         [reader, half, stranger]: [&str; 3],
     ) -> Result<()> {
-        for path in
-            [PARENTS, &*self.one, &*self.by_name, &*self.branch, &*self.around, &*self.rollout, "/api/v1/transitions", "/api/v1/stream"]
-        {
+        for path in [
+            PARENTS,
+            &*self.one,
+            &*self.by_name,
+            &*self.branch,
+            &*self.around,
+            &*self.rollout,
+            "/api/v1/transitions",
+            "/api/v1/stream",
+        ] {
             assert_eq!(ask(running, path, "").await?.0, 401, "{path} without a token");
             assert_eq!(ask(running, path, "nobody's").await?.0, 401, "{path} with a wrong token");
         }
@@ -251,12 +258,12 @@ async fn each_sees_what_they_may_list_and_nothing_of_the_rest() -> Result<()> {
     assert_eq!(list["namespaces"], json!([tenant.name]));
     assert!(!list.to_string().contains("secret") && !list.to_string().contains(&elsewhere), "{list}");
 
-    let (_, tree) = ask(&running, &one, &reader).await?;
+    let (_, tree) = ask(&running, one, &reader).await?;
     let names = |tree: &Value| tree["nodes"].as_array().map_or(0, Vec::len);
     assert_eq!((names(&tree), &tree["hidden"]), (2, &json!(false)), "{tree}");
-    let (_, tree) = ask(&running, &one, &half).await?;
+    let (_, tree) = ask(&running, one, &half).await?;
     assert_eq!((names(&tree), &tree["hidden"]), (1, &json!(true)), "{tree}");
-    let (code, found) = ask(&running, &branch, &reader).await?;
+    let (code, found) = ask(&running, branch, &reader).await?;
     assert_eq!((code, &found["verdict"]), (200, &json!("Ready")), "{found}");
 
     let (code, found) = ask(&running, by_name, &reader).await?;
@@ -265,7 +272,7 @@ async fn each_sees_what_they_may_list_and_nothing_of_the_rest() -> Result<()> {
 
     // What stands around an object is read with Rollcall's rights, and shown to those who have them too.
     let not_read = async |token: &str| -> Result<Vec<String>> {
-        let (code, found) = ask(&running, &around, token).await?;
+        let (code, found) = ask(&running, around, token).await?;
         ensure!(code == 200, "{code} {found}");
         Ok(serde_json::from_value(found["notRead"].clone())?)
     };

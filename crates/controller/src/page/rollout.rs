@@ -136,7 +136,8 @@ fn rollout_json(read: &ReadRollout, condition: Option<&str>, unfinished: Option<
     let of_group = is_group.then_some(read.members_changed).flatten();
     let from = spec_changed_at(object).max(of_group);
     let told = condition.and_then(|condition| told_ready_at(object, condition));
-    let end = from.zip(told).map(|(from, told)| RolloutEnd::find(root, (from, told), &[], POLICY_WAITS_AT_MOST));
+    let end =
+        from.zip(told).map(|(from, told)| RolloutEnd::find(root, (from, told), &[], POLICY_WAITS_AT_MOST));
     // In shadow mode nobody is told: it was over when the last child was ready.
     let to = unfinished.or(end.map(|end| end.at)).or_else(|| root.ready_since()).unwrap_or(now);
     let parts = from.map(|from| critical_path(root, from, to)).unwrap_or_default();

@@ -23,8 +23,7 @@ pub struct PathPart {
 impl PathPart {
     /// What the time was spent on, in words, with the detail.
     pub fn cause_text(&self) -> String {
-        let is_own =
-            matches!(self.cause, WaitCause::Operator | WaitCause::Applying | WaitCause::Controller);
+        let is_own = matches!(self.cause, WaitCause::Operator | WaitCause::Applying | WaitCause::Controller);
         let between = if is_own { ", " } else { " " };
         let detail = if self.detail.is_empty() { "" } else { between };
         format!("{}{detail}{}", self.cause.text(), self.detail)

@@ -242,13 +242,13 @@ mod tests {
         for (children, parents, totals) in
             [([0, 0], 0, [1, 0]), ([2, 1], 0, [3, 1]), ([0, 0], 3, [4, 0]), ([2, 1], 3, [6, 1])]
         {
-            let of_kind = |at: u16, count: u32| (0..count).map(move |id| (KindId(at), ObjectId(id)));
+            let of_kind = |at: u32, count: u32| (0..count).map(move |id| (KindId(at), ObjectId(id)));
             let children = of_kind(1, children[0]).chain(of_kind(2, children[1])).collect();
             let result = RecountResult { children, parents: (0..parents).map(ObjectId).collect() };
             let mut found = BTreeMap::new();
             found.insert(KindId(1), RecountDrift { objects: 1, ..RecountDrift::none(KindId(1)) });
             add_recount(&mut found, &result, &due, &check);
-            let total = |kind: u16| found.get(&KindId(kind)).map_or(0, RecountDrift::total);
+            let total = |kind: u32| found.get(&KindId(kind)).map_or(0, RecountDrift::total);
             assert_eq!([total(1), total(2)], totals, "{result:?}");
             let names_one =
                 |drift: &RecountDrift| drift.example.is_empty() == (drift.total() == drift.objects);

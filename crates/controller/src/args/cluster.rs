@@ -89,15 +89,17 @@ fn authorities_file(kubeconfig: &Kubeconfig, context: Option<&str>) -> Option<Pa
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn the_authorities_are_read_again_only_where_a_file_of_the_selected_cluster_holds_them() {
-        let kubeconfig: Kubeconfig = serde_json::from_value(serde_json::json!({
+        let context = |name: &str| json!({ "name": name, "context": { "cluster": name, "user": "u" } });
+        let contexts: Vec<_> = ["file", "inline", "both", "gone"].into_iter().map(context).collect();
+        let kubeconfig: Kubeconfig = serde_json::from_value(json!({
             "current-context": "file",
-            "contexts": ["file", "inline", "both", "gone"].map(|name| serde_json::json!({
-                "name": name, "context": { "cluster": name, "user": "u" }
-            })),
+            "contexts": contexts,
             "clusters": [
                 { "name": "file", "cluster": { "certificate-authority": "/pki/ca.crt" } },
                 { "name": "inline", "cluster": { "certificate-authority-data": "eA==" } },

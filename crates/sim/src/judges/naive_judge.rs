@@ -100,8 +100,11 @@ pub(crate) struct CountedSteady {
 
 impl CountedSteady {
     fn counts(self, model: &ModelObject, group: &GroupDef, own: NaiveWeight) -> bool {
+        // Of a spec that its controller has not observed, no rule of a policy is asked.
+        let is_judged_by_kind =
+            group.rule == ChildRuleDef::Native || model.steadiness() == ModelSteadiness::Unobserved;
         own.0 == Level::Progressing
-            && group.rule == ChildRuleDef::Native
+            && is_judged_by_kind
             && model.deleted.is_none()
             && model.steadiness() >= self.least
             && model.created <= self.whole_at

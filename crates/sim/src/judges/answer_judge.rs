@@ -1,5 +1,6 @@
 //! The invariants of the engine's answers, checked after every turn.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -130,7 +131,7 @@ fn check_answer(
     let agrees_above = counted
         .is_none_or(|reason| policy.shadow && agrees_with(at, &unlimited, parent, Some(reason), &sum, down));
     let whole_at = checked.find(policy, parent).map_or(at.now, |phase| phase.whole_at);
-    let steadiness = at.naive_steadiness(policy, parent, models, whole_at);
+    let steadiness = at.naive_steadiness(BTreeMap::new(), policy, parent, (models, whole_at));
     let is_kept = may_be_kept(policy, parent, said, &sum, steadiness);
     let agrees = !is_known || is_kept || agrees_above && agrees_with(at, policy, parent, said, &sum, down);
     let now = at.now;
@@ -147,6 +148,7 @@ fn check_answer(
     phase.differs_since = (!agrees).then_some(since);
     phase.note_kept(is_kept && is_known, steadiness, now);
     // In the calm phase not every turn is checked.
+    phase.was_whole |= sum.reason.is_none();
     phase.whole_at = if sum.reason.is_none() || at.faults_stopped { now } else { phase.whole_at };
     let well = said == Some(ParentReason::AllChildrenReady);
     let was_ready = phase.note_answer(well, now);
@@ -235,7 +237,7 @@ fn is_to_be_kept(
         && phase.child_appeared_at <= phase.whole_at
         && at.now + MAX_ANSWER_LAG_MS < until
         && !at.faults_stopped
-        && phase.last_ready_at.is_some()
+        && phase.was_whole
         && parent.deleted.is_none()
         && parent.mark != ModelMark::NotYet
 }

@@ -41,6 +41,8 @@ pub(crate) struct CheckedGeneration {
     pub(crate) kept_loosely_since: Option<i64>,
     /// Last time at which all children were ready, as far as was checked.
     pub(crate) whole_at: i64,
+    /// This process has seen all children ready.
+    pub(crate) was_whole: bool,
     /// Time since which the answer has differed from the naive judge's; `None` if it agrees.
     pub(crate) differs_since: Option<i64>,
     /// What it was to say when it was last checked: where that changes, it has time again.

@@ -147,6 +147,7 @@ impl CheckedParents {
                 kept_since: None,
                 kept_loosely_since: None,
                 whole_at: at.now,
+                was_whole: false,
                 differs_since: None,
                 to_say: None,
                 awaits_first_check: false,

@@ -111,14 +111,14 @@ impl<'a> JudgedMoment<'a> {
     /// `whole_at`.
     pub(crate) fn naive_steadiness(
         &self,
+        unjudged: BTreeMap<String, Level>,
         policy: &PolicyDef,
         parent: &ModelObject,
-        models: &[Rc<ModelObject>],
-        whole_at: i64,
+        (models, whole_at): (&[Rc<ModelObject>], i64),
     ) -> ModelSteadiness {
         let suffices = |least: &ModelSteadiness| {
             let counted = Some(CountedSteady { least: *least, whole_at });
-            let unjudged = BTreeMap::new();
+            let unjudged = unjudged.clone();
             let judge = NaiveJudge { scenario: self.scenario, models, now: self.now, unjudged, counted };
             judge.sum_children(policy, parent, &|model| self.engine_weight(model)).reason.is_none()
         };

@@ -1,5 +1,6 @@
 //! Checks of the loop's writes: none before everything was observed, and no False Ready (a True that is not true).
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use aggregator::KindState;
@@ -146,9 +147,20 @@ fn is_kept(
     let phase = checked.find(policy, parent);
     let was_kept = || phase.is_some_and(|phase| phase.kept_since.is_some());
     let whole_at = phase.map_or(at.now, |phase| phase.whole_at);
-    let steadiness = at.naive_steadiness(policy, parent, models, whole_at);
+    let stands = stands_unjudged(at, policy, models);
+    let steadiness = at.naive_steadiness(stands.clone(), policy, parent, (models, whole_at));
     said.map_or_else(was_kept, |said| said.status == "True")
-        && policy.keeps(at.naive_sum(policy, parent, models).reason, steadiness)
+        && policy.keeps(at.naive_sum_with(stands, policy, parent, models).reason, steadiness)
+}
+
+/// What stands for children that await their rule keeps an answer; where it turns, is looked at elsewhere.
+fn stands_unjudged(
+    at: &JudgedMoment<'_>,
+    spec: &PolicyDef,
+    models: &[Rc<ModelObject>],
+) -> BTreeMap<String, Level> {
+    let unjudged = at.find_unjudged(spec, models).into_iter();
+    unjudged.filter(|(_, overdue)| !overdue).map(|(uid, _)| (uid, Level::Ready)).collect()
 }
 
 /// Returns `true` if all children are ready by the spec in force, or by one that is on its way to the loop.
@@ -160,11 +172,8 @@ fn is_well_by_some_spec(
 ) -> bool {
     let coming =
         at.policy_watch.coming_specs(policy.number).into_iter().filter(|_| at.policy_watch.is_changing);
-    // What stands for children that await their rule keeps an answer; where it turns, is looked at elsewhere.
-    let stands = |spec: &PolicyDef| {
-        let unjudged = at.find_unjudged(spec, models).into_iter();
-        unjudged.filter(|(_, overdue)| !overdue).map(|(uid, _)| (uid, Level::Ready)).collect()
-    };
     let mut specs = std::iter::once(policy).chain(coming);
-    specs.any(|spec| at.naive_sum_with(stands(spec), spec, parent, models).reason.is_none())
+    specs.any(|spec| {
+        at.naive_sum_with(stands_unjudged(at, spec, models), spec, parent, models).reason.is_none()
+    })
 }

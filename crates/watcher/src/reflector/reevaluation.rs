@@ -7,8 +7,6 @@ use std::time::Duration;
 
 use readiness::{Assessment, Level, Reason, Time, Verdict};
 
-use super::row::ObjectRow;
-
 /// Time between two evaluations of an object by a rule that reads the clock. 30 s.
 const REEVALUATION_PERIOD: Duration = Duration::from_secs(30);
 
@@ -36,12 +34,15 @@ fn due_since<'a>(assessments: impl Iterator<Item = &'a Assessment>) -> Option<Ti
     Some(Time(first.0.saturating_sub(i64::try_from(RENEWAL_LIMIT.as_millis()).unwrap_or(i64::MAX))))
 }
 
-/// The next moment after `now` at which an object is to be read and evaluated again, if it is at all.
-pub(super) fn next_reevaluation(row: &ObjectRow, now: Time) -> Option<Time> {
-    due_since(row.all_assessments()).map(|_| next_period(now))
+/// The next moment after `now` at which an object of these verdicts is to be read and evaluated again, if it is at all.
+pub(super) fn next_reevaluation<'a>(
+    verdicts: impl Iterator<Item = &'a Assessment>,
+    now: Time,
+) -> Option<Time> {
+    due_since(verdicts).map(|_| next_period(now))
 }
 
-/// Returns `true` if an object is to be read and evaluated again.
-pub(super) fn is_reevaluation_due(row: &ObjectRow, now: Time) -> bool {
-    due_since(row.all_assessments()).is_some_and(|due| due <= now)
+/// Returns `true` if an object of these verdicts is to be read and evaluated again.
+pub(super) fn is_reevaluation_due<'a>(verdicts: impl Iterator<Item = &'a Assessment>, now: Time) -> bool {
+    due_since(verdicts).is_some_and(|due| due <= now)
 }

@@ -217,12 +217,12 @@ impl ObjectRow {
     /// Returns the next moment after `now` at which any of its verdicts changes with time, or is to be renewed.
     pub(super) fn next_recheck(&self, now: Time) -> Option<Time> {
         let turns = self.all_assessments().filter_map(|a| a.then.as_ref().map(|t| t.0));
-        turns.filter(|at| *at > now).chain(next_reevaluation(self, now)).min()
+        turns.filter(|at| *at > now).chain(next_reevaluation(self.all_assessments(), now)).min()
     }
 
     /// Returns `true` if one of its verdicts was given by the clock, and the object is to be read and evaluated again.
     pub fn is_reevaluation_due(&self, now: Time) -> bool {
-        is_reevaluation_due(self, now)
+        is_reevaluation_due(self.all_assessments(), now)
     }
 }
 

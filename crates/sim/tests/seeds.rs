@@ -30,11 +30,12 @@ const SEEDS: u64 = 300;
 /// First seed of the range.
 const FIRST_SEED: u64 = 24_500;
 /// Seeds that found a fault of the product or of its judge: each is played every time, with the streams it was found with.
-const REMEMBERED_SEEDS: [SeedToPlay; 4] = [
+const REMEMBERED_SEEDS: [SeedToPlay; 5] = [
     (920_154, BEFORE_SHADOW_MODE),
     (921_506, BEFORE_SHADOW_MODE),
     (921_520, BEFORE_SHADOW_MODE),
     (31_380, WITH_LATE_LISTS),
+    (36_163, WITH_CHURN),
 ];
 /// The same of histories in which policies change.
 const REMEMBERED_CHANGING_SEEDS: [SeedToPlay; 4] = [
@@ -58,6 +59,8 @@ const BEFORE_SHADOW_MODE: StreamLayout = StreamLayout::Split { last: 22 };
 const WITH_SHADOW_MODE: StreamLayout = StreamLayout::Split { last: 25 };
 /// Those that there are since.
 const WITH_LATE_LISTS: StreamLayout = StreamLayout::Split { last: 26 };
+/// Those that there are since autoscalers and drains.
+const WITH_CHURN: StreamLayout = StreamLayout::Split { last: 30 };
 /// Seeds that were found when concerns shared streams.
 const SHARED_SEEDS: [u64; 22] = [
     522, 932, 961, 1344, 1923, 2078, 2265, 2884, 3400, 4426, 4877, 7310, 7957, 8335, 32321, 62204, 70878,

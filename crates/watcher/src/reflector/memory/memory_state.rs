@@ -103,8 +103,12 @@ impl MemoryState {
     /// Drops a run that is gone by now from the memory of the parents that observed a newer one of its slot.
     pub(super) fn drop_if_superseded(&mut self, uid: UidKey) {
         for parent in self.parents_of.get(&uid).cloned().unwrap_or_default() {
-            let departed =
-                self.parents.get_mut(&parent).map(ParentOutcomes::drop_superseded).unwrap_or_default();
+            let Some(memories) = self.parents.get_mut(&parent) else { continue };
+            let departed = memories.drop_superseded();
+            // Its record has it, whether or not anything else of the run has changed.
+            if !departed.superseded.is_empty() {
+                self.dirty.insert(memories.parent.uid.clone());
+            }
             for gone in departed.superseded.iter().map(RememberedOutcome::key) {
                 self.unlink_parent(gone, parent);
             }

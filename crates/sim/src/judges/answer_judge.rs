@@ -130,8 +130,10 @@ fn check_answer(
     let unlimited = PolicyDef { deadline: None, ..policy.clone() };
     let agrees_above = counted
         .is_none_or(|reason| policy.shadow && agrees_with(at, &unlimited, parent, Some(reason), &sum, down));
-    let whole_at = checked.find(policy, parent).map_or(at.now, |phase| phase.whole_at);
-    let steadiness = at.naive_steadiness(BTreeMap::new(), policy, parent, (models, whole_at));
+    let whole_at = checked.find(policy, parent).and_then(|phase| phase.whole_at);
+    // In the calm phase not every turn is checked.
+    let whole_at = whole_at.filter(|_| !at.faults_stopped).unwrap_or(at.now);
+    let steadiness = at.naive_steadiness(&BTreeMap::new(), policy, parent, (models, whole_at));
     let is_kept = may_be_kept(policy, parent, said, &sum, steadiness);
     let agrees = !is_known || is_kept || agrees_above && agrees_with(at, policy, parent, said, &sum, down);
     let now = at.now;
@@ -147,17 +149,13 @@ fn check_answer(
     let since = phase.differs_since.filter(|_| !asks_otherwise).unwrap_or(now);
     phase.differs_since = (!agrees).then_some(since);
     phase.note_kept(is_kept && is_known, steadiness, now);
-    // In the calm phase not every turn is checked.
-    phase.was_whole |= sum.reason.is_none();
-    phase.whole_at = if sum.reason.is_none() || at.faults_stopped { now } else { phase.whole_at };
+    phase.whole_at = if sum.reason.is_none() { Some(now) } else { phase.whole_at };
     let well = said == Some(ParentReason::AllChildrenReady);
     let was_ready = phase.note_answer(well, now);
     let turned = !was_ready && well;
     let phase = *phase;
-    let is_dropped = was_ready && !well && is_known && !is_taken_over;
-    if is_dropped && is_to_be_kept(at, policy, parent, (&phase, steadiness), &sum) {
-        let name = at.describe_object(parent);
-        at.fail_invariant("steady under churn", format_args!("{name} is {said:?}, to be {:?}", sum.reason));
+    if was_ready && !well && is_known && !is_taken_over {
+        check_dropped(at, policy, parent, (&phase, steadiness), &sum);
     }
     check_lags(at, policy, parent, said, &sum, &phase);
     if turned && !is_ready_as_judged && is_by_rules_in_force {
@@ -212,15 +210,15 @@ fn may_be_kept(
         && parent.mark != ModelMark::NotYet
 }
 
-/// Returns `true` if the answer, which was True a moment ago, has to stay so: this process has seen all of its children ready, they
+/// Checks that an answer that is not True any more did not have to stay so: this process has seen all of its children ready, they
 /// are available, and what stands says the same.
-fn is_to_be_kept(
+fn check_dropped(
     at: &JudgedMoment<'_>,
     policy: &PolicyDef,
     parent: &ModelObject,
     (phase, steadiness): (&CheckedGeneration, ModelSteadiness),
     sum: &NaiveSum,
-) -> bool {
+) {
     let stands = entry_of(policy, parent)
         .is_some_and(|said| said.observed == parent.generation && said.status == "True");
     // Nobody knows of what cannot be seen whether it is still available.
@@ -228,18 +226,23 @@ fn is_to_be_kept(
         .involved_kinds()
         .into_iter()
         .all(|kind| at.core.engine.kind_state(kind_id(kind)) == KindState::Synced);
-    let until = phase.whole_at + saturating_millis(policy.limits.pending);
-    steadiness == ModelSteadiness::Available
+    // Also one that was taken for gone, and came back.
+    let is_within = |whole_at: i64| {
+        phase.child_appeared_at <= whole_at
+            && at.now + MAX_ANSWER_LAG_MS < whole_at + saturating_millis(policy.limits.pending)
+    };
+    let has_to_stay = steadiness == ModelSteadiness::Available
         && policy.keeps(sum.reason, steadiness)
         && stands
         && sees_all
-        // Also one that was taken for gone, and came back.
-        && phase.child_appeared_at <= phase.whole_at
-        && at.now + MAX_ANSWER_LAG_MS < until
         && !at.faults_stopped
-        && phase.was_whole
+        && phase.whole_at.is_some_and(is_within)
         && parent.deleted.is_none()
-        && parent.mark != ModelMark::NotYet
+        && parent.mark != ModelMark::NotYet;
+    if has_to_stay {
+        let name = at.describe_object(parent);
+        at.fail_invariant("steady under churn", format_args!("{name}, to be {:?}", sum.reason));
+    }
 }
 
 /// Longest time for which an answer may be seen to be kept, in milliseconds. In the calm phase not every turn is checked: it may have

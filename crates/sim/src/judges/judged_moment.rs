@@ -111,7 +111,7 @@ impl<'a> JudgedMoment<'a> {
     /// `whole_at`.
     pub(crate) fn naive_steadiness(
         &self,
-        unjudged: BTreeMap<String, Level>,
+        unjudged: &BTreeMap<String, Level>,
         policy: &PolicyDef,
         parent: &ModelObject,
         (models, whole_at): (&[Rc<ModelObject>], i64),

@@ -146,9 +146,9 @@ fn is_kept(
     let said = entry_of(policy, parent).filter(|said| said.observed == parent.generation);
     let phase = checked.find(policy, parent);
     let was_kept = || phase.is_some_and(|phase| phase.kept_since.is_some());
-    let whole_at = phase.map_or(at.now, |phase| phase.whole_at);
+    let whole_at = phase.and_then(|phase| phase.whole_at).unwrap_or(at.now);
     let stands = stands_unjudged(at, policy, models);
-    let steadiness = at.naive_steadiness(stands.clone(), policy, parent, (models, whole_at));
+    let steadiness = at.naive_steadiness(&stands, policy, parent, (models, whole_at));
     said.map_or_else(was_kept, |said| said.status == "True")
         && policy.keeps(at.naive_sum_with(stands, policy, parent, models).reason, steadiness)
 }

@@ -58,16 +58,19 @@ fn colliding_keys(count: usize) -> Vec<String> {
     (0..count).map(|n| format!("{first}{middle}{zero}{n:08}{middle}")).collect()
 }
 
+/// Enough keys for a search of all for each to take seconds.
+const KEYS: usize = 32_000;
+
 #[test]
 fn keys_that_collide_cost_no_more_than_others() {
-    let keys = colliding_keys(8_000);
+    let keys = colliding_keys(KEYS);
     let hash = |key: &String| {
         let mut hasher = FxHasher::default();
         key.hash(&mut hasher);
         hasher.finish()
     };
     assert!(keys.iter().all(|key| hash(key) == hash(&keys[0])));
-    let others: Vec<_> = (0..8_000).map(|n| format!("{n:064}")).collect();
+    let others: Vec<_> = (0..KEYS).map(|n| format!("{n:064}")).collect();
     let [colliding, ordinary] = [keys, others].map(|keys| {
         let members: Vec<_> = keys.iter().map(|key| format!("\"{key}\":1")).collect();
         let text = format!("{{{}}}", members.join(","));
@@ -79,5 +82,5 @@ fn keys_that_collide_cost_no_more_than_others() {
         assert!(found);
         took
     });
-    assert!(colliding < 5.0 * ordinary + 1.0, "{colliding} ms, and {ordinary} ms for others");
+    assert!(colliding < 5.0 * ordinary + 200.0, "{colliding} ms, and {ordinary} ms for others");
 }

@@ -1,4 +1,4 @@
-//! What the service costs in processor time, memory and requests: the built binary, over an API server in memory.
+//! What the service costs in processor time and memory: the built binary, over an API server in memory.
 //!
 //! `cargo run --profile dist -p bench -- --help`. Answers are checked before a figure is printed: a run in which one parent
 //! does not say what it should has no figures.

@@ -17,6 +17,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::caller::ApiCaller;
 use crate::certificates;
+use crate::component_args::{api_server_args, manager_args, scheduler_args};
 use crate::etcd::EtcdServer;
 use crate::kubelet::{self, ForwardedPort};
 use crate::places;
@@ -96,7 +97,10 @@ impl ControlPlane {
             forwarded,
         };
         plane.until_ready().await?;
-        plane.others.push(start("kube-controller-manager", manager_args(&folder, listen[3], parts))?);
+        plane.others.push(start(
+            "kube-controller-manager",
+            manager_args(&folder, listen[3], parts == ClusterParts::Everything),
+        )?);
         if parts == ClusterParts::Everything {
             plane.others.push(start("kube-scheduler", scheduler_args(&folder, listen[4]))?);
             plane.others.push(start("kwok", kubelet::args(&folder, listen[5], &plane.forwarded)?)?);
@@ -361,57 +365,6 @@ fn write_kubeconfig(file: &Path, url: &str, folder: &Path, token: &str, namespac
         "contexts": [{ "name": "it", "context": { "cluster": "it", "user": "it", "namespace": namespace } }],
     });
     Ok(fs::write(file, serde_json::to_vec_pretty(&text)?)?)
-}
-
-fn api_server_args(folder: &Path, port: u16, etcd: u16) -> Vec<String> {
-    let key = folder.join("service-accounts.key");
-    vec![
-        format!("--etcd-servers=http://127.0.0.1:{etcd}"),
-        "--bind-address=127.0.0.1".to_owned(),
-        format!("--secure-port={port}"),
-        format!("--cert-dir={}", folder.join("certificates").display()),
-        format!("--token-auth-file={}", folder.join("tokens.csv").display()),
-        format!("--client-ca-file={}", folder.join("ca.pem").display()),
-        "--authorization-mode=RBAC,Node".to_owned(),
-        "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
-        format!("--service-account-key-file={}", key.display()),
-        format!("--service-account-signing-key-file={}", key.display()),
-        "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
-        "--endpoint-reconciler-type=none".to_owned(),
-    ]
-}
-
-fn manager_args(folder: &Path, port: u16, parts: ClusterParts) -> Vec<String> {
-    let mut args = component_args(folder, port);
-    if parts == ClusterParts::Storage {
-        args.push("--controllers=clusterrole-aggregation-controller".to_owned());
-    }
-    args.push(format!(
-        "--service-account-private-key-file={}",
-        folder.join("service-accounts.key").display()
-    ));
-    args.push(format!("--root-ca-file={}", folder.join("certificates/apiserver.crt").display()));
-    args.push("--use-service-account-credentials".to_owned());
-    // kwok's nodes are never lost; on a busy machine their heartbeats may be late.
-    args.push("--node-monitor-grace-period=24h".to_owned());
-    args
-}
-
-fn scheduler_args(folder: &Path, port: u16) -> Vec<String> {
-    component_args(folder, port)
-}
-
-fn component_args(folder: &Path, port: u16) -> Vec<String> {
-    let file = folder.join("admin.kubeconfig").display().to_string();
-    vec![
-        format!("--kubeconfig={file}"),
-        format!("--authentication-kubeconfig={file}"),
-        format!("--authorization-kubeconfig={file}"),
-        "--authentication-skip-lookup".to_owned(),
-        "--bind-address=127.0.0.1".to_owned(),
-        format!("--secure-port={port}"),
-        "--leader-elect=false".to_owned(),
-    ]
 }
 
 fn node(name: &str) -> serde_json::Value {

@@ -4,6 +4,7 @@
 pub mod azure;
 pub mod caller;
 mod certificates;
+mod component_args;
 pub mod control_plane;
 pub mod crd;
 pub mod etcd;

@@ -12,7 +12,7 @@ use watcher::reflector::Reflector;
 use super::authz::PageAuthorizer;
 use super::below_search::BelowSearch;
 use super::loop_query::LoopQuery;
-use super::rollout_reader::RolloutReader;
+use super::rollout_reader::LiveRolloutReader;
 use super::ttl_cache::TtlCache;
 use super::view_cache::ViewCache;
 use crate::clock::ServerClock;
@@ -51,7 +51,7 @@ pub(super) struct PageParts {
     pub(super) inspections: Arc<Semaphore>,
     pub(super) around: TtlCache<AroundKey, Value>,
     pub(super) below: BelowSearch,
-    pub(super) rollouts: RolloutReader,
+    pub(super) rollouts: LiveRolloutReader,
     pub(super) stop: CancellationToken,
 }
 
@@ -96,7 +96,7 @@ impl PageService {
         } = setting;
         let inspections = Arc::new(Semaphore::new(MAX_CONCURRENT_INSPECTIONS));
         let below = BelowSearch::new(client.clone(), reflector.clone(), clock.clone(), inspections.clone());
-        let rollouts = RolloutReader::new(client.clone());
+        let rollouts = LiveRolloutReader::new(client.clone());
         PageService(Arc::new(PageParts {
             views: Arc::new(ViewCache::new(reflector, clock.clone(), asks, snapshot, transitions)),
             authz,

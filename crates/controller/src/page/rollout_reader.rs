@@ -82,15 +82,15 @@ pub(super) struct ReadRollout {
 }
 
 /// Reads rollouts, with what was read a short time ago.
-pub(super) struct RolloutReader {
+pub(super) struct LiveRolloutReader {
     client: kube::Client,
     budget: SharedBudget,
     known: TtlCache<RolloutKey, Value>,
 }
 
-impl RolloutReader {
-    pub(super) fn new(client: kube::Client) -> RolloutReader {
-        RolloutReader {
+impl LiveRolloutReader {
+    pub(super) fn new(client: kube::Client) -> LiveRolloutReader {
+        LiveRolloutReader {
             client,
             budget: SharedBudget::new(ROLLOUT_READ_BUDGET),
             known: TtlCache::new(ROLLOUT_CACHE_TTL, ROLLOUT_CACHE_SIZE),
@@ -153,10 +153,10 @@ impl RolloutReader {
         silent: &BTreeSet<String>,
         unfinished: Option<Time>,
         now: Time,
-    ) -> (usize, NodeTimes) {
+    ) -> (usize, ReadTimes) {
         let NodeRead { found, not_read } = self.read_node(node, silent, unfinished, now).await;
         let changed = found.as_ref().and_then(|(_, object)| member_changed_at(object));
-        (node.depth, NodeTimes { rollout: found.map(|(rollout, _)| rollout), changed, not_read })
+        (node.depth, ReadTimes { rollout: found.map(|(rollout, _)| rollout), changed, not_read })
     }
 
     async fn read_node(
@@ -191,7 +191,7 @@ impl RolloutReader {
 }
 
 /// What is known of the time of one object.
-struct NodeTimes {
+struct ReadTimes {
     rollout: Option<RolloutObject>,
     /// Change of its spec, if no controller made it.
     changed: Option<Time>,
@@ -297,7 +297,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn no_more_is_read_than_the_budget_allows_and_what_is_left_out_is_named() {
         let server = ReviewServer::new(objects);
-        let reader = RolloutReader::new(server.client());
+        let reader = LiveRolloutReader::new(server.client());
         let nodes: Vec<_> = (0..=ROLLOUT_READ_BUDGET.burst)
             .map(|at| node(usize::from(at > 0), "ConfigMap", &format!("part-{at}")))
             .collect();
@@ -313,7 +313,7 @@ mod tests {
     #[tokio::test]
     async fn where_a_viewer_may_not_list_events_none_are_read() {
         let server = ReviewServer::new(objects);
-        let reader = RolloutReader::new(server.client());
+        let reader = LiveRolloutReader::new(server.client());
         let nodes = [node(0, "ConfigMap", "site"), node(1, "Pod", "web-0")];
         let silent = BTreeSet::from(["shop".to_owned()]);
         let read = reader.read(&nodes, &silent, None, Time(1)).await.unwrap();

@@ -38,7 +38,7 @@ function show(found) {
   return fill($("path"),
     el("p", "", found.isOver ? "ready " : "not ready, ", el("span", "strong", lasted(to - from)), ` after ${of} was written`),
     el("ol", "path", ...parts.map((part) => line(part, from, whole, longest))),
-    found.toldLater && el("p", "note", `It turned since, and was told ready again at ${new Date(found.toldLater).toLocaleString()}.`),
+    found.toldLater && el("p", "note", `It was told ready at ${new Date(found.toldLater).toLocaleString()}, which its rollout does not explain: it turned since, or its policy waits for longer.`),
     notRead.length > 0 && el("dl", "facts", ...notRead.map((what) => term("not read", what))));
 }
 

@@ -218,8 +218,8 @@ pub(super) fn apply_vanished(reflector: &Reflector, known: KnownObject) -> Optio
 /// Cached objects of a kind before a list begins, in one namespace or in all: those missing from the list are deleted.
 pub fn held_objects(reflector: &Reflector, kind: KindId, namespace: Option<&str>) -> Vec<HeldObject> {
     let mut held = Vec::new();
-    reflector.for_each_row(|id, row| {
-        if row.kind == kind && !row.is_remembered() && namespace.is_none_or(|n| *n == *row.namespace) {
+    reflector.for_each_row_in(kind, namespace, |id, row| {
+        if !row.is_remembered() {
             held.push(HeldObject::from_row(id, row));
         }
     });

@@ -201,11 +201,11 @@ impl ObservationCheck<'_> {
     fn find_unobserved(&self, kinds: &BTreeSet<KindId>) -> BTreeMap<KindId, Vec<SuspectedObject>> {
         let mut objects: BTreeSet<(KindId, ObjectId)> =
             self.engine.present_objects(kinds).into_iter().collect();
-        self.reflector.for_each_row(|id, row| {
-            if kinds.contains(&row.kind) {
-                objects.insert((row.kind, id));
-            }
-        });
+        for kind in kinds {
+            self.reflector.for_each_row_in(*kind, None, |id, _| {
+                objects.insert((*kind, id));
+            });
+        }
         let mut differing = BTreeMap::<KindId, Vec<SuspectedObject>>::new();
         for (kind, id) in objects.into_iter().filter(|(_, id)| !self.is_observed(*id)) {
             let suspect = SuspectedObject { id, version: self.version_of(id) };

@@ -90,8 +90,8 @@ impl ReleaseCheck {
 
 fn has_entries(reflector: &Reflector, kind: aggregator::KindId, types: &BTreeSet<String>) -> bool {
     let mut found = false;
-    reflector.for_each_row(|_, row| {
-        let parent = row.parent.as_ref().filter(|_| row.kind == kind && !found);
+    reflector.for_each_row_in(kind, None, |_, row| {
+        let parent = row.parent.as_ref().filter(|_| !found);
         found |= parent.is_some_and(|parent| parent.status.written().any(|own| types.contains(own.kind())));
     });
     found

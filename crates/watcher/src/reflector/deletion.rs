@@ -8,6 +8,7 @@ use super::memory;
 use super::parts::ReflectorParts;
 use super::planned::ListPass;
 use super::row::ObjectRow;
+use super::row_place::RowPlace;
 use super::slots::RowSlot;
 use super::uid_key::UidKey;
 use crate::wire::ChildObject;
@@ -48,12 +49,11 @@ pub(super) fn finish_list(parts: &ReflectorParts, pass: &ListPass) -> Option<usi
     parts.awaited.on_list_finished(pass.kind);
     // From here on nothing that was read before counts, and then what counted is looked through.
     parts.store.plans.end_list(pass);
-    let within = |row: &ObjectRow| pass.scope.as_ref().is_none_or(|s| *s == row.namespace);
-    let unlisted = |row: &ObjectRow| {
-        row.kind == pass.kind && within(row) && !row.epoch.is_of(pass.number) && !row.is_remembered()
-    };
-    let rows = &parts.store.rows;
-    let swept = rows.find_rows(unlisted).into_iter().filter(|id| sweep_row(parts, *id, unlisted)).count();
+    let place = RowPlace { kind: pass.kind, namespace: pass.scope.as_deref() };
+    let unlisted =
+        |row: &ObjectRow| place.contains(row) && !row.epoch.is_of(pass.number) && !row.is_remembered();
+    let found = parts.store.rows.find_rows_in(place, unlisted);
+    let swept = found.into_iter().filter(|id| sweep_row(parts, *id, unlisted)).count();
     memory::on_list_finished(&parts.memory, &parts.store, pass.kind, pass.scope.as_deref());
     Some(swept)
 }
@@ -72,7 +72,7 @@ pub(super) fn forget_kind(parts: &ReflectorParts, kind: KindId) -> usize {
     parts.store.plans.remove_interest(kind);
     parts.store.plans.forget_breakers(kind);
     parts.judgements.forget_kind(kind);
-    let forgotten = parts.store.rows.find_rows(|row| row.kind == kind);
+    let forgotten = parts.store.rows.find_rows_in(RowPlace::of_kind(kind), |_| true);
     for id in &forgotten {
         parts.store.drop_row(*id, |row| row.kind == kind);
     }

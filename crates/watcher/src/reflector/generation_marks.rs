@@ -6,9 +6,11 @@
 use std::collections::BTreeSet;
 use std::sync::{PoisonError, RwLock};
 
-use aggregator::KindId;
+use aggregator::{KindId, ObjectId};
 
 use super::generation_practice::{SeenPractice, concludes};
+use super::row::ObjectRow;
+use super::row_place::RowPlace;
 use super::rows::Rows;
 use crate::plan::ParentRule;
 
@@ -27,26 +29,34 @@ impl GenerationMarks {
         self.0.read().unwrap_or_else(PoisonError::into_inner).contains(&kind)
     }
 
-    /// Learns from a parent that was just stored whether the operator of its kind keeps `status.observedGeneration`. Must be
-    /// called after the parent is stored: the call that learns it visits all stored parents, and parents stored later see that
-    /// it is known.
-    pub(super) fn learn(&self, rows: &Rows, kind: KindId, seen: Option<SeenPractice>) {
-        let Some(seen) = seen else { return };
-        let known = self.is_generation_kept(kind);
-        if seen == SeenPractice::Keeps && !known {
-            self.0.write().unwrap_or_else(PoisonError::into_inner).insert(kind);
-        }
-        if (seen == SeenPractice::Keeps && !known) || (known && seen == SeenPractice::Unaware) {
-            await_generations(rows, kind);
+    /// Learns from this parent, which was just stored, whether the operator of its kind keeps `status.observedGeneration`.
+    /// Must be called after the parent is stored: the call that learns it visits all stored parents of the kind, and one that
+    /// was read before it was known, and stored after that, is visited by its own call.
+    pub(super) fn learn(&self, rows: &Rows, kind: KindId, id: ObjectId, seen: Option<SeenPractice>) {
+        match seen {
+            Some(SeenPractice::Keeps) if !self.is_generation_kept(kind) => {
+                self.0.write().unwrap_or_else(PoisonError::into_inner).insert(kind);
+                await_generations(rows, kind);
+            }
+            Some(SeenPractice::Unaware) if self.is_generation_kept(kind) => {
+                let awaits = rows.with_slot(id, |slot| slot.row.as_mut().is_some_and(await_generation));
+                if awaits == Some(true) {
+                    rows.mark_dirty(id);
+                }
+            }
+            _ => {}
         }
     }
 }
 
+fn await_generation(row: &mut ObjectRow) -> bool {
+    row.parent.as_mut().is_some_and(|parent| parent.await_generation())
+}
+
 fn await_generations(rows: &Rows, kind: KindId) {
     let mut changed = Vec::new();
-    rows.for_each_slot(|id, slot| {
-        let parent = slot.row.as_mut().filter(|row| row.kind == kind).and_then(|row| row.parent.as_mut());
-        if parent.is_some_and(|parent| parent.await_generation()) {
+    rows.for_each_row_in(RowPlace::of_kind(kind), |id, row| {
+        if await_generation(row) {
             changed.push(id);
         }
     });

@@ -18,6 +18,7 @@ use super::parts::ReflectorParts;
 use super::planned::{BroughtBy, ListPass, PlannedInterest};
 use super::proofs::take_excerpt;
 use super::row::ObjectRow;
+use super::row_place::RowPlace;
 use super::row_store::{ApplyOutcome, rules_used_by, unused_assessment};
 use super::rule_breaker::RuleBreaker;
 use super::rules_of_parent::RulesOfParent;
@@ -144,8 +145,11 @@ fn ingest_by_plan(
     if !awaited.is_empty() && applied != ApplyOutcome::Stale {
         await_rules(parts, plan, &awaited, child, object);
     }
-    parts.kopf_marks.learn(store, rules, &meta.namespace, seen_marks);
-    parts.generation_marks.learn(&store.rows, interest.id, practice);
+    if let Some(id) = store.rows.find_key(uid) {
+        let place = RowPlace { kind: interest.id, namespace: Some(&meta.namespace) };
+        parts.kopf_marks.learn(store, rules, (id, place), seen_marks);
+        parts.generation_marks.learn(&store.rows, interest.id, id, practice);
+    }
     if applied != ApplyOutcome::Stale {
         remember_for_parent(parts, rules, meta, generation);
     }

@@ -15,6 +15,7 @@ mod generation_practice;
 mod ingest;
 mod interim;
 mod judgement_queue;
+mod kind_counts;
 mod known_bounds;
 mod kopf;
 mod last_written;
@@ -31,6 +32,7 @@ mod reevaluation;
 mod refinement;
 mod remembered_outcomes;
 mod row;
+mod row_place;
 mod row_store;
 mod rows;
 mod rule_breaker;
@@ -56,6 +58,7 @@ use crate::status::{ConditionEntry, ParentStatus, StatusBounds};
 use crate::wire::{ChildObject, WireMeta};
 use parts::ReflectorParts;
 use planned::BroughtBy;
+use row_place::RowPlace;
 use rows::Rows;
 use slots::RowSlot;
 use uid_key::UidKey;
@@ -352,9 +355,19 @@ impl Reflector {
         self.rows().for_each_row(f);
     }
 
+    /// Calls `f` on every row of a kind, in one namespace or in all. It passes by most of the rows of other places.
+    pub fn for_each_row_in(
+        &self,
+        kind: KindId,
+        namespace: Option<&str>,
+        mut f: impl FnMut(ObjectId, &ObjectRow),
+    ) {
+        self.rows().for_each_row_in(RowPlace { kind, namespace }, |id, row| f(id, row));
+    }
+
     /// How many objects of a kind are held that have not been seen to go.
     pub fn count_held(&self, kind: KindId) -> usize {
-        self.rows().find_rows(|row| row.kind == kind && !row.is_remembered()).len()
+        self.rows().count_there(kind)
     }
 
     /// Objects that do not count for an owner that they name, because of their namespaces.

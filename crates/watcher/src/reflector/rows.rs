@@ -1,11 +1,13 @@
 //! Rows by uid and by id, which of them have changed, and what they hold. Never are two shards of slots locked at a time.
 
-use aggregator::ObjectId;
+use aggregator::{KindId, ObjectId};
 use readiness::Time;
 
 use super::dirty::DirtySet;
+use super::kind_counts::KindCounts;
 use super::memory_account::{MemoryAccount, slot_row_bytes};
 use super::row::ObjectRow;
+use super::row_place::RowPlace;
 use super::slots::{RowSlot, SlotTable};
 use super::uid_key::UidKey;
 
@@ -13,6 +15,7 @@ use super::uid_key::UidKey;
 pub(super) struct Rows {
     slots: SlotTable,
     account: MemoryAccount,
+    kind_counts: KindCounts,
     dirty: DirtySet,
     /// Parents that were read again, and show nothing else than before.
     reread: DirtySet,
@@ -25,6 +28,7 @@ impl Rows {
         Rows {
             slots: SlotTable::default(),
             account: MemoryAccount::default(),
+            kind_counts: KindCounts::default(),
             dirty: DirtySet::default(),
             reread: DirtySet::default(),
             wake: Box::new(wake),
@@ -71,20 +75,16 @@ impl Rows {
     }
 
     fn account_change<R>(&self, slot: &mut RowSlot, f: impl FnOnce(&mut RowSlot) -> R) -> R {
-        let before = slot_row_bytes(slot);
+        let (bytes, kind) = (slot_row_bytes(slot), kind_there(slot));
         let done = f(slot);
-        self.account.add_bytes(slot_row_bytes(slot) - before);
+        self.account.add_bytes(slot_row_bytes(slot) - bytes);
+        self.kind_counts.note_change(kind, kind_there(slot));
         done
     }
 
     /// Recycles the slot of a deleted object after the driver has removed it from the engine. Returns its uid if it did.
     pub(super) fn recycle_slot(&self, id: ObjectId) -> Option<UidKey> {
         self.slots.give_back_slot(id)
-    }
-
-    /// Calls `f` on every taken slot.
-    pub(super) fn for_each_slot(&self, f: impl FnMut(ObjectId, &mut RowSlot)) {
-        self.slots.for_each_slot(f);
     }
 
     /// Calls `f` on every row.
@@ -96,7 +96,27 @@ impl Rows {
         });
     }
 
-    /// Objects with such a row.
+    /// Calls `f` on every row of a place. It changes nothing on the heap, which is accounted for elsewhere.
+    pub(super) fn for_each_row_in(&self, place: RowPlace<'_>, f: impl FnMut(ObjectId, &mut ObjectRow)) {
+        self.slots.for_each_row_in(place, f);
+    }
+
+    /// Objects of a place with such a row.
+    pub(super) fn find_rows_in(
+        &self,
+        place: RowPlace<'_>,
+        which: impl Fn(&ObjectRow) -> bool,
+    ) -> Vec<ObjectId> {
+        let mut found = Vec::new();
+        self.for_each_row_in(place, |id, row| {
+            if which(row) {
+                found.push(id);
+            }
+        });
+        found
+    }
+
+    /// Objects with such a row, of all kinds.
     pub(super) fn find_rows(&self, which: impl Fn(&ObjectRow) -> bool) -> Vec<ObjectId> {
         let mut found = Vec::new();
         self.for_each_row(|id, row| {
@@ -105,6 +125,11 @@ impl Rows {
             }
         });
         found
+    }
+
+    /// Number of objects of a kind that have not been seen to go.
+    pub(super) fn count_there(&self, kind: KindId) -> usize {
+        self.kind_counts.count_of(kind)
     }
 
     /// Returns `true` if the object is held as one that exists.
@@ -165,4 +190,9 @@ impl Rows {
     pub(super) fn held_bytes(&self) -> usize {
         self.account.held_bytes(self.len())
     }
+}
+
+/// Kind of the object of a slot, unless it is gone and remembered.
+fn kind_there(slot: &RowSlot) -> Option<KindId> {
+    slot.row.as_ref().filter(|row| !row.is_remembered()).map(|row| row.kind)
 }

@@ -8,6 +8,7 @@ use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 
 use super::row::ObjectRow;
+use super::row_place::{PlaceFilter, RowPlace};
 use super::selector_interner::name_hash;
 use super::uid_key::UidKey;
 
@@ -70,9 +71,24 @@ fn hash_home(namespace: &str) -> u32 {
     name_hash(namespace) as u32 & !(HOME_TAKEN_BIT | HOME_MIXED_BIT | HOME_BOUND_BIT)
 }
 
+/// Slots side by side, and what may be among them: a list brings its objects kind by kind and namespace by namespace, so that
+/// whoever looks for those of one place passes most chunks by.
+#[derive(Debug)]
+struct SlotChunk {
+    slots: Box<[RowSlot]>,
+    holds: PlaceFilter,
+}
+
+impl Default for SlotChunk {
+    fn default() -> Self {
+        let slots = (0..SLOTS_PER_CHUNK).map(|_| RowSlot::default()).collect();
+        SlotChunk { slots, holds: PlaceFilter::default() }
+    }
+}
+
 #[derive(Debug, Default)]
 struct SlotShard {
-    chunks: Vec<Box<[RowSlot]>>,
+    chunks: Vec<SlotChunk>,
     /// Taken slots by uid. The uid itself stands in the slot alone: a table that doubles had better be small.
     by_uid: HashTable<u32>,
     free: Vec<u32>,
@@ -81,7 +97,15 @@ struct SlotShard {
 
 impl SlotShard {
     fn slot_mut(&mut self, at: u32) -> Option<&mut RowSlot> {
-        self.chunks.get_mut(at as usize / SLOTS_PER_CHUNK)?.get_mut(at as usize % SLOTS_PER_CHUNK)
+        self.chunks.get_mut(at as usize / SLOTS_PER_CHUNK)?.slots.get_mut(at as usize % SLOTS_PER_CHUNK)
+    }
+
+    /// Notes where the object of this slot is.
+    fn note_place(&mut self, at: u32) {
+        let Some(chunk) = self.chunks.get_mut(at as usize / SLOTS_PER_CHUNK) else { return };
+        if let Some(row) = chunk.slots.get(at as usize % SLOTS_PER_CHUNK).and_then(|slot| slot.row.as_ref()) {
+            chunk.holds.add(row);
+        }
     }
 
     fn find(&self, uid: UidKey) -> Option<u32> {
@@ -97,18 +121,18 @@ impl SlotShard {
             self.used - 1
         });
         if at as usize / SLOTS_PER_CHUNK >= self.chunks.len() {
-            self.chunks.push((0..SLOTS_PER_CHUNK).map(|_| RowSlot::default()).collect());
+            self.chunks.push(SlotChunk::default());
         }
         let SlotShard { chunks, by_uid, .. } = self;
-        chunks[at as usize / SLOTS_PER_CHUNK][at as usize % SLOTS_PER_CHUNK] =
+        chunks[at as usize / SLOTS_PER_CHUNK].slots[at as usize % SLOTS_PER_CHUNK] =
             RowSlot { uid, home: HOME_TAKEN_BIT, ..RowSlot::default() };
         by_uid.insert_unique(hash_uid(uid), at, |held| hash_uid(uid_at(chunks, *held)));
         at
     }
 }
 
-fn uid_at(chunks: &[Box<[RowSlot]>], at: u32) -> UidKey {
-    chunks[at as usize / SLOTS_PER_CHUNK][at as usize % SLOTS_PER_CHUNK].uid
+fn uid_at(chunks: &[SlotChunk], at: u32) -> UidKey {
+    chunks[at as usize / SLOTS_PER_CHUNK].slots[at as usize % SLOTS_PER_CHUNK].uid
 }
 
 fn hash_uid(uid: UidKey) -> u64 {
@@ -139,13 +163,14 @@ impl SlotTable {
         Some(ObjectId(at * SLOT_SHARDS + shard_number))
     }
 
-    /// Runs `f` under its shard's lock on the slot of `uid`, which is taken if there is none.
+    /// Runs `f` under its shard's lock on the slot of `uid`, which is taken if there is none. It may put a row there.
     pub(super) fn with_slot_of<R>(&self, uid: UidKey, f: impl FnOnce(&mut RowSlot) -> R) -> (ObjectId, R) {
         let shard_number = uid.low_bits() % SLOT_SHARDS;
         let mut shard = self.lock_shard(shard_number);
         let at = shard.find(uid).unwrap_or_else(|| shard.take(uid));
-        let slot = shard.slot_mut(at).expect("invariant: a slot that is indexed is there");
-        (ObjectId(at * SLOT_SHARDS + shard_number), f(slot))
+        let done = f(shard.slot_mut(at).expect("invariant: a slot that is indexed is there"));
+        shard.note_place(at);
+        (ObjectId(at * SLOT_SHARDS + shard_number), done)
     }
 
     /// Runs `f` on a slot under its shard's lock; `None` if the slot was never taken.
@@ -181,11 +206,43 @@ impl SlotTable {
     pub(super) fn for_each_slot(&self, mut f: impl FnMut(ObjectId, &mut RowSlot)) {
         for number in 0..SLOT_SHARDS {
             let mut shard = self.lock_shard(number);
-            for (first, slots) in (0..=u32::MAX).step_by(SLOTS_PER_CHUNK).zip(&mut shard.chunks) {
-                for (at, slot) in (first..=u32::MAX).zip(slots.iter_mut()).filter(|(_, s)| s.is_taken()) {
+            for (first, chunk) in (0..=u32::MAX).step_by(SLOTS_PER_CHUNK).zip(&mut shard.chunks) {
+                for (at, slot) in (first..=u32::MAX).zip(chunk.slots.iter_mut()).filter(|(_, s)| s.is_taken())
+                {
                     f(ObjectId(at * SLOT_SHARDS + number), slot);
                 }
             }
         }
     }
+
+    /// Every row of a place, shard by shard. Returns how many slots it looked into.
+    pub(super) fn for_each_row_in(
+        &self,
+        place: RowPlace<'_>,
+        mut f: impl FnMut(ObjectId, &mut ObjectRow),
+    ) -> usize {
+        let mut looked_into = 0;
+        for number in 0..SLOT_SHARDS {
+            let mut shard = self.lock_shard(number);
+            for (first, chunk) in (0..=u32::MAX).step_by(SLOTS_PER_CHUNK).zip(&mut shard.chunks) {
+                if !chunk.holds.may_hold(place) {
+                    continue;
+                }
+                looked_into += chunk.slots.len();
+                // Objects that have gone since are not looked for again.
+                chunk.holds = PlaceFilter::default();
+                for (at, slot) in (first..=u32::MAX).zip(chunk.slots.iter_mut()) {
+                    let Some(row) = &mut slot.row else { continue };
+                    chunk.holds.add(row);
+                    if place.contains(row) {
+                        f(ObjectId(at * SLOT_SHARDS + number), row);
+                    }
+                }
+            }
+        }
+        looked_into
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,11 +8,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{PoisonError, RwLock};
 
-use aggregator::{HandledEvidence, PolicyId};
+use aggregator::{HandledEvidence, ObjectId, PolicyId};
 
-use super::super::row::NamespaceName;
+use super::super::row::{NamespaceName, ObjectRow};
+use super::super::row_place::RowPlace;
 use super::super::row_store::RowStore;
 use super::super::rows::Rows;
+use super::super::slots::RowSlot;
 use crate::plan::{KopfMarkRule, ParentRule};
 
 /// Namespaces in which the operator of a policy leaves Kopf's mark.
@@ -35,39 +37,50 @@ impl KopfMarks {
         marking.get(&policy).is_some_and(|namespaces| namespaces.contains(namespace))
     }
 
-    /// Learns from a parent that was just stored, with a mark or without any evidence of handling. Must be called after
-    /// the parent is stored: the call that learns the first mark visits all stored parents, and parents stored later
-    /// see that the mark is known.
+    /// Learns from this parent, which was just stored, with a mark or without any evidence of handling. Must be called after
+    /// the parent is stored: the call that learns the first mark visits all stored parents of the kind in the namespace, and
+    /// one that was read before the mark was known, and stored after that, is visited by its own call.
     pub(in crate::reflector) fn learn(
         &self,
         store: &RowStore,
         rules: &[&ParentRule],
-        namespace: &str,
+        (id, place): (ObjectId, RowPlace<'_>),
         (marked, silent): (bool, bool),
     ) {
+        let namespace = place.namespace.unwrap_or_default();
         for rule in rules.iter().filter(|rule| rule.kopf_marks == KopfMarkRule::Learned) {
             let known = self.has_learned_marks(rule.policy, namespace);
             if marked && !known {
                 let name = store.namespaces.intern(namespace);
                 let mut marking = self.0.write().unwrap_or_else(PoisonError::into_inner);
                 marking.entry(rule.policy).or_default().insert(name);
-            }
-            if (marked && !known) || (silent && self.has_learned_marks(rule.policy, namespace)) {
-                expect_marks(&store.rows, rule.policy, namespace);
+                drop(marking);
+                expect_marks(&store.rows, rule.policy, place);
+            } else if silent && known {
+                let expects =
+                    |slot: &mut RowSlot| slot.row.as_mut().is_some_and(|row| expect_mark(row, rule.policy));
+                if store.rows.with_slot(id, expects) == Some(true) {
+                    store.rows.mark_dirty(id);
+                }
             }
         }
     }
 }
 
-fn expect_marks(rows: &Rows, policy: PolicyId, namespace: &str) {
+/// Takes the silence on this parent for no answer, if this policy rules it. Returns `true` if that changes anything.
+fn expect_mark(row: &mut ObjectRow, policy: PolicyId) -> bool {
+    let parent = row.parent.as_mut().filter(|parent| parent.has_no_evidence());
+    let Some(parent) = parent.filter(|parent| parent.targets.iter().any(|t| t.policy == policy)) else {
+        return false;
+    };
+    parent.view.evidence = HandledEvidence::Unmarked;
+    true
+}
+
+fn expect_marks(rows: &Rows, policy: PolicyId, place: RowPlace<'_>) {
     let mut unmarked = Vec::new();
-    rows.for_each_slot(|id, slot| {
-        let row = slot.row.as_mut().filter(|row| *row.namespace == *namespace);
-        let parent = row.and_then(|row| row.parent.as_mut()).filter(|parent| parent.has_no_evidence());
-        if let Some(parent) = parent
-            && parent.targets.iter().any(|target| target.policy == policy)
-        {
-            parent.view.evidence = HandledEvidence::Unmarked;
+    rows.for_each_row_in(place, |id, row| {
+        if expect_mark(row, policy) {
             unmarked.push(id);
         }
     });

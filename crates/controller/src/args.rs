@@ -90,6 +90,9 @@ pub struct RunArgs {
     /// batches in a row are uploaded that soon, later ones at this interval.
     #[arg(long, env = "ROLLCALL_HISTORY_FLUSH", default_value = "60s", value_parser = duration, value_name = "DURATION")]
     pub history_flush: Duration,
+    /// What rollouts waited for.
+    #[command(flatten)]
+    pub rollouts: RolloutArgs,
     /// Seed of spread and jitter. Defaults to the start time.
     #[arg(long, env = "ROLLCALL_SEED", value_name = "N")]
     pub seed: Option<u64>,
@@ -137,6 +140,29 @@ pub struct ListenerArgs {
     /// Serves --listen over TLS with a certificate made at the start, unless --tls-cert-file is given.
     #[arg(long, env = "ROLLCALL_TLS_SELF_SIGNED")]
     pub tls_self_signed: bool,
+}
+
+/// What is told of rollouts that ended.
+#[derive(Args, Clone, Debug, Default)]
+pub struct RolloutArgs {
+    /// Reads what each rollout waited for once its parent is ready, for the metric `rollcall_rollout_wait_seconds`: as
+    /// `rollcall explain --slow` does, at most one rollout every 10 s.
+    #[arg(long, env = "ROLLCALL_ROLLOUT_CAUSES")]
+    pub rollout_causes: bool,
+    /// OpenTelemetry collector that gets a trace of each rollout that is read, over OTLP/HTTP in JSON: http://HOST:4318.
+    /// Rollouts are then read as with --rollout-causes.
+    #[arg(long, env = "ROLLCALL_OTLP_ENDPOINT", value_name = "URL")]
+    pub otlp_endpoint: Option<String>,
+    /// Headers of requests to --otlp-endpoint, such as a token: name=value. Repeat the flag, or separate by commas.
+    #[arg(
+        long,
+        env = "ROLLCALL_OTLP_HEADERS",
+        value_delimiter = ',',
+        value_name = "HEADER",
+        hide_env_values = true,
+        requires = "otlp_endpoint"
+    )]
+    pub otlp_headers: Vec<String>,
 }
 
 /// Leader election between several replicas.
@@ -200,6 +226,13 @@ impl ListenerArgs {
             return Some(CertificateSource::Files { certificate, key });
         }
         self.tls_self_signed.then_some(CertificateSource::SelfSigned(names))
+    }
+}
+
+impl RolloutArgs {
+    /// Whether rollouts are read.
+    pub(crate) fn reads_rollouts(&self) -> bool {
+        self.rollout_causes || self.otlp_endpoint.is_some()
     }
 }
 

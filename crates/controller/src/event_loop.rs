@@ -21,6 +21,7 @@ use crate::failure_log::{FailureLine, FailureLog};
 use crate::kind_tasks::{KindEvent, KindRequest};
 use crate::metrics::Metrics;
 use crate::parent_writer::{MAX_IN_FLIGHT_WRITES, SettledWrite, WriteFailure};
+use crate::rollouts::EndedRollout;
 use crate::snapshot::{NotReadyDetail, StatsSnapshot};
 use policy::WatchPlan;
 use rollcall_core::{BlindKind, Core, RecountDrift, RecountSchedule, RuleSwaps, VerdictAges, WatchHealth};
@@ -226,6 +227,7 @@ impl EventLoop {
             let plan = self.plan.as_ref().and_then(|plan| plan.policies.get(policy));
             if let Some((since, (_, words))) = since.zip(plan) {
                 self.metrics.observe_first_ready(&words.name, now - since);
+                self.name_ended_rollout(settled.parent, &words.name);
             }
         }
         if self.core.take_outage_end() {
@@ -235,6 +237,15 @@ impl EventLoop {
             }
         }
         Ok(())
+    }
+
+    /// Names a rollout that has ended to those who read what it waited for.
+    fn name_ended_rollout(&self, parent: ObjectId, policy: &str) {
+        let Some(rollouts) = &self.channels.rollouts else { return };
+        let uid = self.core.reflector.read_row(parent, |row| Some(row.parent.as_ref()?.uid.to_string()));
+        if let Some(uid) = uid.flatten() {
+            rollouts.send(EndedRollout { uid: uid.into(), policy: policy.to_owned() });
+        }
     }
 
     fn on_kind_event(&mut self, kind: KindId, event: &KindEvent) {

@@ -27,6 +27,7 @@ pub mod policies;
 mod record_task;
 pub mod release;
 mod reviews;
+mod rollouts;
 mod rule_threads;
 mod service;
 mod snapshot;

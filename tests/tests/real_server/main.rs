@@ -67,6 +67,7 @@ mod releases;
 mod restart;
 mod rights;
 mod rollout;
+mod rollout_traces;
 mod rotation;
 mod rule_edits;
 mod rules;

@@ -11,6 +11,7 @@ use crate::kind_tasks::KindRequest;
 use crate::lease::Leadership;
 use crate::page::LoopQuery;
 use crate::parent_writer::SettledWrite;
+use crate::rollouts::RolloutSender;
 use crate::snapshot::StatsSnapshot;
 use crate::transitions::TransitionHub;
 use policy::WatchPlan;
@@ -55,6 +56,8 @@ pub(crate) struct LoopChannels {
     pub(crate) trees: Option<TreeSender>,
     /// Notices for Events that are not transitions.
     pub(crate) notices: Option<NoticeSender>,
+    /// Rollouts that have ended, if anything reads what they waited for.
+    pub(crate) rollouts: Option<RolloutSender>,
     /// Transitions for Events, history and the live page.
     pub(crate) transitions: Arc<TransitionHub>,
     /// Queries of the page: infrequent, and bounded in size.

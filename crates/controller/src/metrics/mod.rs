@@ -12,6 +12,7 @@ mod loop_metrics;
 mod parent_series;
 mod planned_series;
 mod process;
+mod rollout_metrics;
 #[cfg(test)]
 mod tests;
 mod units;
@@ -25,6 +26,7 @@ use readiness::Time;
 
 pub(crate) use access::{ListenerMetrics, TokenReviewMetrics};
 pub(crate) use history_metrics::HistoryMetrics;
+pub(crate) use rollout_metrics::RolloutMetrics;
 
 use access::AccessMetrics;
 use factory::MetricFactory;
@@ -56,6 +58,8 @@ pub(crate) struct Metrics {
     /// Metrics of the history.
     pub(crate) history: HistoryMetrics,
     event_loop: LoopMetrics,
+    /// Metrics of the task that reads rollouts.
+    pub(crate) rollouts: RolloutMetrics,
     /// Connection pools that were given up.
     pub(crate) connections_replaced: IntCounter,
     /// Live reads of the resync.
@@ -107,6 +111,7 @@ impl Metrics {
             events: make.counter_vec("events_total", "Kubernetes Events by outcome.", &["outcome"])?,
             history: HistoryMetrics::new(&make)?,
             event_loop: LoopMetrics::new(&make)?,
+            rollouts: RolloutMetrics::new(&make)?,
             connections_replaced: make.counter(
                 "connection_pool_replacements_total",
                 "Connection pools that were given up because they did not answer while a new connection did.",

@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use aggregator::PolicyId;
+use inspect::rollout::WaitCause;
 use prometheus::{GaugeVec, HistogramVec, IntCounterVec, IntGaugeVec, Result};
 use readiness::rollup::ConditionStatus;
 use readiness::{Level, Steadiness};
@@ -23,6 +24,8 @@ pub(super) const READY_BUCKETS: [f64; 12] =
 /// Buckets from a fast migration to a day.
 pub(super) const DURATION_BUCKETS: [f64; 11] =
     [1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 1_800.0, 3_600.0, 7_200.0, 21_600.0, 86_400.0];
+/// Buckets from a fast start to an hour. There is a series for each cause that occurs: they are few.
+pub(super) const WAIT_BUCKETS: [f64; 6] = [1.0, 5.0, 30.0, 120.0, 600.0, 3_600.0];
 /// Outcomes of a write.
 pub(super) const WRITE_OUTCOMES: [&str; 12] = [
     "written",
@@ -62,6 +65,7 @@ pub(crate) struct PlannedSeries {
     pub(super) available: IntGaugeVec,
     pub(super) transitions: IntCounterVec,
     pub(super) time_to_ready: HistogramVec,
+    rollout_waits: HistogramVec,
     pub(super) writes: IntCounterVec,
     pub(super) conflicts: IntCounterVec,
     pub(super) flaps: IntCounterVec,
@@ -113,6 +117,12 @@ impl PlannedSeries {
                 "Time from the first observation of a parent's generation to its first Ready=True, in seconds.",
                 &["policy"],
                 &READY_BUCKETS,
+            )?,
+            rollout_waits: make.histogram_vec(
+                "rollout_wait_seconds",
+                "Time that a rollout spent on a cause, in seconds; the causes of a rollout sum up to its whole.",
+                &["policy", "cause"],
+                &WAIT_BUCKETS,
             )?,
             child_duration: make.histogram_vec(
                 "child_duration_seconds",
@@ -256,6 +266,9 @@ impl PlannedSeries {
             match policies.get(policy) {
                 None => {
                     self.for_each_policy_series(policy, kinds, <dyn MetricSeries>::hide_series);
+                    for cause in WaitCause::ALL {
+                        self.rollout_waits.hide_series(&[policy, cause.label()]);
+                    }
                     for kind in kinds {
                         self.child_duration.hide_series(&[policy, kind]);
                     }
@@ -300,6 +313,15 @@ impl PlannedSeries {
     /// Sets the names of policies.
     pub(crate) fn set_policy_names(&self, names: BTreeMap<PolicyId, String>) {
         self.lock_named().names = names;
+    }
+
+    /// Records how long a rollout under a policy waited for a cause.
+    pub(crate) fn observe_rollout_wait(&self, policy: &str, cause: WaitCause, took: Duration) {
+        // A rollout may be read after its policy has gone.
+        let shown = self.lock_named();
+        if shown.policies.contains_key(policy) {
+            self.rollout_waits.with_label_values(&[policy, cause.label()]).observe(took.as_secs_f64());
+        }
     }
 
     /// Records the run duration of a completed child of these policies.

@@ -11,6 +11,7 @@ mod below_search;
 mod below_tree;
 mod branch;
 mod edge_list;
+mod ended_rollout;
 #[cfg(feature = "fixtures")]
 pub(crate) mod fixture;
 mod loop_query;
@@ -36,6 +37,7 @@ use axum::response::Response;
 use axum::routing::get;
 
 pub(crate) use authz::{PageAuthorizer, ViewerRequest};
+pub(crate) use ended_rollout::{RolloutReport, read_ended_rollout};
 pub(crate) use loop_query::LoopQuery;
 pub(crate) use page_service::{PageConfig, PageService};
 pub(crate) use refusal::PageRefusal;

@@ -24,7 +24,7 @@ use crate::reviews::AccessRight;
 /// again.
 const POLICY_WAITS_AT_MOST: RolloutDamping = RolloutDamping(Duration::from_mins(5));
 /// Maximum number of objects of one rollout that are read.
-const MAX_ROLLOUT_OBJECTS: usize = 200;
+pub(super) const MAX_ROLLOUT_OBJECTS: usize = 200;
 
 /// Returns the critical path of a parent's rollout.
 pub(super) async fn get_rollout(
@@ -65,14 +65,14 @@ pub(super) async fn get_rollout(
 }
 
 /// Condition type that is written to a parent.
-fn written_condition(page: &PageService, row: &PageRow) -> Option<String> {
+pub(super) fn written_condition(page: &PageService, row: &PageRow) -> Option<String> {
     let interest = page.0.views.reflector.interest(row.kind)?;
     let rule = interest.parent.iter().find(|rule| rule.policy == row.policy)?;
     Some(rule.condition.to_string())
 }
 
 /// Objects of the rollout, each once and after its owner, and whether there are more.
-fn rollout_nodes(page: &PageService, below: &VisibleBelow<'_>) -> (Vec<RolloutNode>, bool) {
+pub(super) fn rollout_nodes(page: &PageService, below: &VisibleBelow<'_>) -> (Vec<RolloutNode>, bool) {
     let VisibleBelow { found, nodes, allowed, .. } = below;
     let (mut picked, mut known) = (Vec::new(), FxHashSet::default());
     for node in nodes {
@@ -130,22 +130,44 @@ async fn namespaces_without_events(
     Ok(namespaces.into_iter().enumerate().filter(is_barred).map(|(_, namespace)| namespace).collect())
 }
 
+/// When a rollout was, and what it waited for.
+pub(super) struct RolloutTimes {
+    pub(super) from: Option<Time>,
+    pub(super) to: Time,
+    /// When its parent was told ready last, where the rollout does not explain that it was so late.
+    told_later: Option<Time>,
+    pub(super) parts: Vec<PathPart>,
+}
+
+impl RolloutTimes {
+    pub(super) fn of(
+        read: &ReadRollout,
+        condition: Option<&str>,
+        unfinished: Option<Time>,
+        now: Time,
+    ) -> RolloutTimes {
+        let (object, root) = (&read.root_object, &read.root);
+        let of_group = is_group(object).then_some(read.members_changed).flatten();
+        let from = spec_changed_at(object).max(of_group);
+        let told = condition.and_then(|condition| told_ready_at(object, condition));
+        let end = from
+            .zip(told)
+            .map(|(from, told)| RolloutEnd::find(root, (from, told), &[], POLICY_WAITS_AT_MOST));
+        // In shadow mode nobody is told: it was over when the last child was ready.
+        let to = unfinished.or(end.map(|end| end.at)).or_else(|| root.ready_since()).unwrap_or(now);
+        let parts = from.map(|from| critical_path(root, from, to)).unwrap_or_default();
+        RolloutTimes { from, to, told_later: end.and_then(|end| end.told_later), parts }
+    }
+}
+
 fn rollout_json(read: &ReadRollout, condition: Option<&str>, unfinished: Option<Time>, now: Time) -> Value {
-    let (object, root) = (&read.root_object, &read.root);
-    let is_group = is_group(object);
-    let of_group = is_group.then_some(read.members_changed).flatten();
-    let from = spec_changed_at(object).max(of_group);
-    let told = condition.and_then(|condition| told_ready_at(object, condition));
-    let end =
-        from.zip(told).map(|(from, told)| RolloutEnd::find(root, (from, told), &[], POLICY_WAITS_AT_MOST));
-    // In shadow mode nobody is told: it was over when the last child was ready.
-    let to = unfinished.or(end.map(|end| end.at)).or_else(|| root.ready_since()).unwrap_or(now);
-    let parts = from.map(|from| critical_path(root, from, to)).unwrap_or_default();
+    let object = &read.root_object;
+    let RolloutTimes { from, to, told_later, parts } = RolloutTimes::of(read, condition, unfinished, now);
     json!({
         "now": now.0, "generation": object["metadata"]["generation"].as_i64(), "isOver": unfinished.is_none(),
-        "isGroup": is_group,
+        "isGroup": is_group(object),
         "from": from.map(|from| from.0), "to": to.0,
-        "toldLater": end.and_then(|end| end.told_later).map(|told| told.0),
+        "toldLater": told_later.map(|told| told.0),
         "parts": parts.iter().map(part_json).collect::<Vec<_>>(), "notRead": read.not_read,
     })
 }

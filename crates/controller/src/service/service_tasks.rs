@@ -15,7 +15,7 @@ use super::service_channels::ServiceChannels;
 use super::shared_parts::SharedParts;
 use super::task_wiring::{
     AdminTroubles, PolicyResults, wire_admin, wire_authorizer, wire_event_loop, wire_event_recorder,
-    wire_history, wire_kind_context, wire_live_reader, wire_page, wire_policies, wire_writer,
+    wire_history, wire_kind_context, wire_live_reader, wire_page, wire_policies, wire_rollouts, wire_writer,
 };
 use crate::admin::{self, AdminState};
 use crate::args::RunArgs;
@@ -30,6 +30,7 @@ use crate::metrics::Metrics;
 use crate::page::PageService;
 use crate::parent_writer::{ParentWriter, SettledWrite};
 use crate::policies::{PolicySource, PolicyTask};
+use crate::rollouts::RolloutTask;
 use crate::rule_threads::RuleThreads;
 use crate::supervised_tasks::SupervisedTasks;
 use crate::transitions::TransitionHub;
@@ -59,6 +60,7 @@ pub(super) struct ServiceTasks {
     history: Option<HistoryWriter>,
     events: Option<EventRecorder>,
     page: PageService,
+    rollouts: Option<RolloutTask<PageService>>,
     admin: AdminState,
     metrics: Arc<Metrics>,
     failures: FailureReporter,
@@ -77,6 +79,7 @@ pub(super) struct ServiceEndpoints {
 
 impl ServiceTasks {
     /// Gives each task its ends of the channels.
+    #[expect(clippy::too_many_lines, reason = "a list, one entry per task and channel")]
     pub(super) fn wire(
         shared: SharedParts,
         channels: ServiceChannels,
@@ -92,6 +95,7 @@ impl ServiceTasks {
         let authorizer = wire_authorizer(&shared, &args, address);
         let page =
             wire_page(&shared, authorizer.clone(), &transitions, channels.queries.0, snapshot.clone(), &stop);
+        let (ended_rollouts, rollouts) = wire_rollouts(&shared, &args.rollouts, &page)?;
         let troubles = AdminTroubles {
             history: channels.history_trouble.1,
             records: channels.records_trouble.1,
@@ -119,6 +123,7 @@ impl ServiceTasks {
             snapshot: channels.snapshot.0,
             trees,
             notices,
+            rollouts: ended_rollouts,
             transitions,
             queries: channels.queries.1,
         };
@@ -135,6 +140,7 @@ impl ServiceTasks {
             history,
             events,
             page,
+            rollouts,
             admin,
             metrics: shared.metrics,
             failures: shared.failures,
@@ -177,6 +183,9 @@ impl ServiceTasks {
         tasks.spawn("audit", without_error(auditing));
         if let Some(events) = self.events {
             tasks.spawn("event recorder", without_error(events.run(stop())));
+        }
+        if let Some(rollouts) = self.rollouts {
+            tasks.spawn("rollouts", without_error(rollouts.run(stop())));
         }
         tasks.spawn("page", self.page.clone().run(stop()));
         if let Some(probes) = probes {

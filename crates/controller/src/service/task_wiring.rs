@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::shared_parts::SharedParts;
 use crate::admin::AdminState;
-use crate::args::RunArgs;
+use crate::args::{RolloutArgs, RunArgs};
 use crate::event_loop::{EventLoop, LoopChannels};
 use crate::event_recorder::{EventNotice, EventRecorder, NoticeSender};
 use crate::history::{HistoryStore, HistoryWriter};
@@ -25,6 +25,7 @@ use crate::page::{LoopQuery, PageAuthorizer, PageConfig, PageService};
 use crate::parent_writer::ParentWriter;
 use crate::policies::{GrantSettings, InventorySettings, PolicySource, PolicyTask};
 use crate::reviews::{AccessAuthorizer, TokenAuthenticator};
+use crate::rollouts::{RolloutSender, RolloutTask, TraceExporter};
 use crate::snapshot::StatsSnapshot;
 use crate::supervised_tasks::DRAIN_TIMEOUT;
 use crate::transitions::TransitionHub;
@@ -146,6 +147,24 @@ pub(super) fn wire_history(
         instance: crate::event_recorder::instance_name(shared.clock.now()),
         seed: shared.seed.derive(6),
     }))
+}
+
+/// Where the event loop names rollouts that have ended, and the task that reads them; neither where nothing asks for it.
+pub(super) fn wire_rollouts(
+    shared: &SharedParts,
+    args: &RolloutArgs,
+    page: &PageService,
+) -> anyhow::Result<(Option<RolloutSender>, Option<RolloutTask<PageService>>)> {
+    if !args.reads_rollouts() {
+        return Ok((None, None));
+    }
+    let meters = &shared.metrics.rollouts;
+    let (named, ended) = RolloutSender::new(meters.rollouts.with_label_values(&["skipped"]));
+    let exporter = args.otlp_endpoint.as_deref().map(|endpoint| {
+        TraceExporter::new(endpoint, &args.otlp_headers, meters.traces.clone(), shared.failures.clone())
+    });
+    let (reader, metrics) = (page.clone(), shared.metrics.clone());
+    Ok((Some(named), Some(RolloutTask { reader, ended, metrics, exporter: exporter.transpose()? })))
 }
 
 pub(super) fn wire_event_recorder(

@@ -30,6 +30,36 @@ pub enum WaitCause {
 }
 
 impl WaitCause {
+    /// All of them.
+    pub const ALL: [WaitCause; 10] = [
+        WaitCause::Scheduling,
+        WaitCause::ImagePull,
+        WaitCause::InitContainer,
+        WaitCause::Starting,
+        WaitCause::Job,
+        WaitCause::Operator,
+        WaitCause::Applying,
+        WaitCause::Controller,
+        WaitCause::Kubelet,
+        WaitCause::Settling,
+    ];
+
+    /// Its name as the value of a metric's label.
+    pub fn label(self) -> &'static str {
+        match self {
+            WaitCause::Scheduling => "scheduling",
+            WaitCause::ImagePull => "image_pull",
+            WaitCause::InitContainer => "init_container",
+            WaitCause::Starting => "starting",
+            WaitCause::Job => "job",
+            WaitCause::Operator => "operator",
+            WaitCause::Applying => "applying",
+            WaitCause::Controller => "controller",
+            WaitCause::Kubelet => "kubelet",
+            WaitCause::Settling => "settling",
+        }
+    }
+
     /// What the time was spent on, in words.
     pub fn text(self) -> &'static str {
         match self {

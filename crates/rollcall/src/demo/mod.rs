@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use controller::args::{LeaseArgs, ListenerArgs, RunArgs};
+use controller::args::{LeaseArgs, ListenerArgs, RolloutArgs, RunArgs};
 use controller::policies::PolicySource;
 use controller::{ControllerService, ServerClock, TreeSender};
 use policy::parse_selector;
@@ -246,6 +246,7 @@ fn start_service(
         events: false,
         history: None,
         history_flush: Duration::from_mins(1),
+        rollouts: RolloutArgs::default(),
         lease: LeaseArgs { lease_name: "rollcall".to_owned(), ..LeaseArgs::default() },
         seed: Some(1),
         log_format: None,

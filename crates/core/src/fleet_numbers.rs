@@ -25,6 +25,8 @@ pub struct FindingCounts {
     pub hidden_outcomes: u64,
     /// Parents whose own condition differs from the answer of a policy in shadow mode.
     pub disagreeing: u64,
+    /// Parents whose condition is owned by another writer, who says otherwise than the answer.
+    pub owner_disagreeing: u64,
     /// Parents whose condition is owned by another writer, by its field managers.
     pub owned: BTreeMap<Box<str>, u64>,
     /// Parents whose condition is repeatedly overwritten, by the other writers of conditions there.
@@ -42,6 +44,7 @@ impl FindingCounts {
         count(&mut self.undefaulted, found.undefaulted);
         count(&mut self.hidden_outcomes, found.hides_outcome);
         count(&mut self.disagreeing, found.disagrees);
+        count(&mut self.owner_disagreeing, found.owner_disagrees);
         for (numbers, name) in [(&mut self.owned, &found.owner), (&mut self.yielding, &found.rivals)] {
             let Some(name) = name else { continue };
             let number = numbers.entry(name.clone()).or_default();

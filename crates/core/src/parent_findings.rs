@@ -26,6 +26,8 @@ pub struct ParentFindings {
     pub owner: Option<Box<str>>,
     /// Nothing is written because of this owner: the policy is not in shadow mode.
     pub is_kept_by_owner: bool,
+    /// What this owner says differs from the answer.
+    pub owner_disagrees: bool,
     /// The other writers of conditions there, if one of them repeatedly overwrites the condition.
     pub rivals: Option<Box<str>>,
 }
@@ -60,15 +62,17 @@ impl FindingSources<'_> {
         let since = told.map_or(known, |told| told.since.min(known)).max(row.created_at());
         let ours = target.condition.as_deref() == Some("Ready") && !parent.view.deleting;
         let owner = target.condition.is_none().then(|| target.owner().unwrap_or("").into());
-        let is_judged = is_shadow && self.engine.has_evaluated(state.parent, state.policy);
-        let disagrees = is_judged && target.owner_says_true().is_some_and(|theirs| theirs != is_true(reason));
+        let says_otherwise = target.owner_says_true().is_some_and(|theirs| theirs != is_true(reason))
+            && self.engine.has_evaluated(state.parent, state.policy);
+        let is_kept_by_owner = owner.is_some() && !is_shadow;
         Some(ParentFindings {
             unready: (!is_true(reason)).then_some((reason, since)),
             pruned: state.pruned,
             undefaulted: ours && parent.status.observed_generation.is_none(),
             hides_outcome: parent.hides_outcome(),
-            disagrees,
-            is_kept_by_owner: owner.is_some() && !is_shadow,
+            disagrees: is_shadow && says_otherwise,
+            is_kept_by_owner,
+            owner_disagrees: is_kept_by_owner && says_otherwise,
             owner,
             rivals: state.yielding.then(|| rival_managers(&parent.status).into()),
         })

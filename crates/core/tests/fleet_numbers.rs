@@ -67,12 +67,28 @@ fn what_others_write_is_counted_although_no_answer_moves() {
     assert_eq!(counts(&mut fleet), (1, 0, 0), "its CRD has no default");
     fleet.apply(&database("a", 2, &json!({ "observedGeneration": 1 })));
     assert_eq!(counts(&mut fleet), (0, 0, 0));
-    let theirs = |status: &str| {
-        let ready = json!({ "type": "Ready", "status": status, "reason": "Theirs", "lastTransitionTime": "2026-01-01T00:00:00Z" });
-        json!({ "observedGeneration": 1, "conditions": [ready] })
-    };
     fleet.apply(&database("a", 3, &theirs("True")));
     assert_eq!(counts(&mut fleet), (0, 1, 1));
     fleet.apply(&database("a", 4, &theirs("False")));
+    assert_eq!(counts(&mut fleet), (0, 0, 1));
+}
+
+/// A status whose owner says this of its readiness.
+fn theirs(status: &str) -> Value {
+    let ready = json!({ "type": "Ready", "status": status, "reason": "Theirs", "lastTransitionTime": "2026-01-01T00:00:00Z" });
+    json!({ "observedGeneration": 1, "conditions": [ready] })
+}
+
+#[test]
+fn an_owner_of_the_condition_who_says_otherwise_than_the_children_is_counted_where_nothing_is_written() {
+    let objects = [database("a", 1, &theirs("True")), pod("a-0", "Database/a", 1, "Pending")];
+    let mut fleet = ShadowCluster::begin_in_mode("write", &[("Database", ("", "Pod"))], &objects);
+    let policy = fleet.core.engine.evaluation_states().next().unwrap().policy;
+    let counts = |fleet: &mut ShadowCluster| {
+        let counts = numbers(fleet).counts_of(policy).cloned().unwrap_or_default();
+        (counts.owner_disagreeing, counts.disagreeing, counts.owned.values().sum::<u64>())
+    };
+    assert_eq!(counts(&mut fleet), (1, 0, 1), "its pod is pending");
+    fleet.apply(&database("a", 2, &theirs("False")));
     assert_eq!(counts(&mut fleet), (0, 0, 1));
 }

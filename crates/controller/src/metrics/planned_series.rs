@@ -71,6 +71,7 @@ pub(crate) struct PlannedSeries {
     pub(super) flaps: IntCounterVec,
     pub(super) yielding: IntGaugeVec,
     pub(super) owned: IntGaugeVec,
+    owner_disagreements: IntGaugeVec,
     pub(super) pruned: IntGaugeVec,
     pub(super) undefaulted: IntGaugeVec,
     pub(super) disagreements: IntGaugeVec,
@@ -149,6 +150,12 @@ impl PlannedSeries {
             owned: make.gauge_vec(
                 "parents_owned",
                 "Parents whose condition is owned by another field manager, so that nothing is written.",
+                &["policy"],
+            )?,
+            owner_disagreements: make.gauge_vec(
+                "parents_owned_disagreeing",
+                "Parents whose condition is owned by another field manager, who says True where the children are not ready, or \
+                 vice versa.",
                 &["policy"],
             )?,
             refused: make.gauge_vec(
@@ -238,6 +245,7 @@ impl PlannedSeries {
         for gauge in [
             &self.yielding,
             &self.owned,
+            &self.owner_disagreements,
             &self.pruned,
             &self.undefaulted,
             &self.disagreements,
@@ -356,6 +364,9 @@ impl PlannedSeries {
             self.owned
                 .with_label_values(&[policy])
                 .set(gauge_value(numbers.findings.owned.values().sum::<u64>()) * shares);
+            self.owner_disagreements
+                .with_label_values(&[policy])
+                .set(gauge_value(numbers.findings.owner_disagreeing) * shares);
             self.pruned.with_label_values(&[policy]).set(gauge_value(numbers.findings.pruned) * shares);
             self.undefaulted
                 .with_label_values(&[policy])

@@ -300,8 +300,12 @@ fn ready_condition(
             owner => format!("{n} parents by {owner}"),
         });
         let owners = owners.collect::<Vec<_>>().join(", ");
+        let otherwise = match numbers.findings.owner_disagreeing {
+            0 => String::new(),
+            some => format!(" ({some} of them say otherwise than their children)"),
+        };
         words.push(format!(
-            "the condition is owned by another field manager on {owners}: set spec.condition.fallback or takeover"
+            "the condition is owned by another field manager on {owners}{otherwise}: set spec.condition.fallback or takeover"
         ));
     }
     if !numbers.findings.yielding.is_empty() {

@@ -46,10 +46,19 @@ pub(crate) struct ShadowCluster {
 impl ShadowCluster {
     /// Policies are given by the kind of their parents, and the group and kind of the children.
     pub(crate) fn begin(policies: &[(&str, (&str, &str))], objects: &[ParentObject]) -> ShadowCluster {
+        ShadowCluster::begin_in_mode("shadow", policies, objects)
+    }
+
+    /// The same in another mode; nothing that is written then is answered.
+    pub(crate) fn begin_in_mode(
+        mode: &str,
+        policies: &[(&str, (&str, &str))],
+        objects: &[ParentObject],
+    ) -> ShadowCluster {
         let mut registry = IdRegistry::default();
         let mut policy = |(parent, (group, child)): &(&str, (&str, &str))| {
             let spec = json!({
-                "parent": { "group": "example.com", "kind": parent }, "settle": "0s", "mode": "shadow",
+                "parent": { "group": "example.com", "kind": parent }, "settle": "0s", "mode": mode,
                 "children": [{ "kind": { "group": group, "kind": child } }],
             });
             let compiled = compile(&serde_json::from_value(spec).unwrap(), Duration::from_mins(10)).unwrap();

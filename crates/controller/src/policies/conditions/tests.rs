@@ -147,6 +147,23 @@ fn an_operator_whose_failures_are_invisible_is_told_of_unless_the_policy_asks_fo
 }
 
 #[test]
+fn an_owner_of_conditions_who_says_otherwise_than_the_children_is_told_of() {
+    let told = |owner_disagreeing| {
+        let owned = [("kro".into(), 3)].into();
+        let findings = FindingCounts { owned, owner_disagreeing, ..FindingCounts::default() };
+        let numbers = PolicyNumbers { synced: true, findings, ..PolicyNumbers::default() };
+        let missing = MissingRights::of_policy("db", &RightsFindings::default(), &GrantFindings::default());
+        ready_condition(&numbers, &missing, None).2
+    };
+    assert!(!told(0).contains("otherwise"), "{}", told(0));
+    assert!(
+        told(2).contains("3 parents by kro (2 of them say otherwise than their children)"),
+        "{}",
+        told(2)
+    );
+}
+
+#[test]
 fn parents_that_an_older_policy_rules_are_named_and_the_rest_counted() {
     let (found, used) = policy_of_jobs();
     let mut numbers = PolicyNumbers { synced: true, ..PolicyNumbers::default() };

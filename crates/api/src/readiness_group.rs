@@ -95,8 +95,9 @@ pub struct GroupMember {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "label_map")]
     pub labels: BTreeMap<String, String>,
-    /// Objects of this Helm release, by the labels that Helm asks charts to set: `app.kubernetes.io/managed-by: Helm` and
-    /// `app.kubernetes.io/instance`. Objects without them are not found: select those by `labels` or `objects`.
+    /// Objects of this Helm release, by the annotations that Helm sets on what it installs, `meta.helm.sh/release-name` and
+    /// `meta.helm.sh/release-namespace`. Hooks and what controllers make have none: those are found by the labels that Helm asks
+    /// charts to set, `app.kubernetes.io/managed-by: Helm` and `app.kubernetes.io/instance`, or by `labels` or `objects`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 53))]
     pub helm_release: Option<String>,

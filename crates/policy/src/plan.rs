@@ -18,7 +18,7 @@ use super::library_rules::LibraryRules;
 use super::ready_rule::GroupRule;
 use rollcall_core::{GroupSummary, PolicySummary};
 use watcher::status::written_types;
-use watcher::wire::{INVENTORY_ANNOTATION, TRACKING_ANNOTATION};
+use watcher::wire::{HELM_RELEASE_ANNOTATION, INVENTORY_ANNOTATION, TRACKING_ANNOTATION};
 
 /// Group and kind, which identify a kind in any version.
 pub type KindKey = (String, String);
@@ -237,7 +237,7 @@ fn parent_rule(policy: &PolicyInUse) -> ParentRule {
 
 /// Returns `true` for a key that objects are found by as by that of a label, and that stands in their annotations.
 fn is_in_annotation(key: &str) -> bool {
-    [TRACKING_ANNOTATION, INVENTORY_ANNOTATION].contains(&key)
+    [TRACKING_ANNOTATION, INVENTORY_ANNOTATION, HELM_RELEASE_ANNOTATION].contains(&key)
 }
 
 fn reference_rule(of: &CompiledGroup) -> Option<ReferenceRule> {

@@ -63,6 +63,42 @@ fn two_hundred_levels_are_passed_over_wherever_they_stand() {
 }
 
 #[test]
+fn an_object_is_of_the_helm_release_that_annotates_it_or_else_of_the_one_that_its_labels_name() {
+    let release = |annotations: &str, labels: &str, rest: &str| {
+        let text = format!(
+            r#"{{"metadata":{{"namespace":"shop","annotations":{{{annotations}}},"labels":{{{labels}}}{rest}}}}}"#
+        );
+        let labels = read(&text).meta.labels.into_iter();
+        labels
+            .filter(|(key, _)| &**key == "meta.helm.sh/release-name")
+            .map(|(_, value)| value)
+            .collect::<Vec<_>>()
+    };
+    let by_helm = |name: &str, namespace: &str| {
+        format!(r#""meta.helm.sh/release-name":"{name}","meta.helm.sh/release-namespace":"{namespace}""#)
+    };
+    let by_chart = |name: &str, manager: &str| {
+        format!(r#""app.kubernetes.io/instance":"{name}","app.kubernetes.io/managed-by":"{manager}""#)
+    };
+    let made = r#","ownerReferences":[{"apiVersion":"apps/v1","kind":"Deployment","name":"web","uid":"u","controller":true}]"#;
+    for (annotations, labels, rest, expected) in [
+        (by_helm("a", "shop"), String::new(), "", Some("a")),
+        (String::new(), by_chart("b", "Helm"), "", Some("b")),
+        (by_helm("a", "shop"), by_chart("b", "Helm"), "", Some("a")),
+        (by_helm("a", "bank"), by_chart("a", "Helm"), "", None),
+        (String::new(), by_chart("b", "argocd"), "", None),
+        (String::new(), String::new(), "", None),
+        // A ReplicaSet has the annotations of its Deployment.
+        (by_helm("a", "shop"), String::new(), made, None),
+        (by_helm("a", "shop"), by_chart("b", "Helm"), made, Some("b")),
+    ] {
+        let found = release(&annotations, &labels, rest);
+        assert_eq!(found.first().map(|name| &**name), expected, "{annotations} {labels} {rest}");
+        assert!(found.len() < 2);
+    }
+}
+
+#[test]
 fn an_annotation_that_names_the_object_is_found_as_a_label_and_a_copied_one_is_not() {
     let labels = |place: &str, tracking_id: &str| {
         let text = format!(

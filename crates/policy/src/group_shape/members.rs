@@ -8,16 +8,12 @@ use api::policy::{
 };
 use api::{GroupMember, ReadinessGroupSpec, ReadinessPolicySpec};
 
-use watcher::wire::{INVENTORY_ANNOTATION, TRACKING_ANNOTATION};
+use watcher::wire::{HELM_RELEASE_ANNOTATION, INVENTORY_ANNOTATION, TRACKING_ANNOTATION};
 
 use crate::group_selection::{EARLIER_GROUPS, GROUP_KIND};
 use crate::groups::MAX_GROUPS;
 use crate::problem::PolicyProblem;
 
-/// Label by which objects of a Helm release say that Helm manages them.
-const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
-/// Label by which they name the release.
-const INSTANCE: &str = "app.kubernetes.io/instance";
 /// Labels by which objects name the Kustomization that applied them.
 const KUSTOMIZATION: [&str; 2] =
     ["kustomize.toolkit.fluxcd.io/name", "kustomize.toolkit.fluxcd.io/namespace"];
@@ -158,7 +154,7 @@ fn label_templates(at: usize, member: &GroupMember) -> BTreeMap<String, String> 
     let field = |path: &str| format!("{{parent.spec.members[{at}].{path}}}");
     let text = |text: &str| text.to_owned();
     if member.helm_release.is_some() {
-        return [(text(MANAGED_BY), text("Helm")), (text(INSTANCE), field("helmRelease"))].into();
+        return [(text(HELM_RELEASE_ANNOTATION), field("helmRelease"))].into();
     }
     if member.application.is_some() {
         return [(text(TRACKING_ANNOTATION), field("application"))].into();

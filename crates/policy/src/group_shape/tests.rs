@@ -49,10 +49,7 @@ fn members_are_children_found_by_what_the_group_says() {
             json!({ "labels": { "app.kubernetes.io/part-of": "shop" } }),
             json!({ "app.kubernetes.io/part-of": from("labels['app.kubernetes.io/part-of']") }),
         ),
-        (
-            json!({ "helmRelease": "shop" }),
-            json!({ "app.kubernetes.io/managed-by": "Helm", "app.kubernetes.io/instance": from("helmRelease") }),
-        ),
+        (json!({ "helmRelease": "shop" }), json!({ "meta.helm.sh/release-name": from("helmRelease") })),
         (json!({ "application": "shop" }), json!({ "argocd.argoproj.io/tracking-id": from("application") })),
         (
             json!({ "inventory": "fleet_shop" }),

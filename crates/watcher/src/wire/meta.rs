@@ -4,7 +4,10 @@ use readiness::{Facts, StatusFacts};
 
 use super::conditions;
 use super::cursor::JsonCursor;
-use super::wire_meta::{INVENTORY_ANNOTATION, OwnerRef, TRACKING_ANNOTATION, WireMeta};
+use super::wire_meta::{
+    HELM_NAMESPACE_ANNOTATION, HELM_RELEASE_ANNOTATION, INVENTORY_ANNOTATION, OwnerRef, TRACKING_ANNOTATION,
+    WireMeta,
+};
 use crate::status::FIELD_MANAGER;
 
 /// Annotations that say a volume is being provisioned, or name the node that will use it.
@@ -16,13 +19,15 @@ const PROVISIONING_ANNOTATIONS: [&str; 3] = [
 /// Annotation in which version 1 of the autoscaler keeps its conditions, as JSON text.
 const AUTOSCALER_CONDITIONS_ANNOTATION: &str = "autoscaling.alpha.kubernetes.io/conditions";
 /// Annotations that tie an object to a deployment, or exclude it from evaluation.
-const KEPT_ANNOTATIONS: [&str; 6] = [
+const KEPT_ANNOTATIONS: [&str; 8] = [
     "argocd.argoproj.io/hook",
     "argocd.argoproj.io/hook-delete-policy",
     "helm.sh/hook",
     "helm.sh/hook-delete-policy",
     TRACKING_ANNOTATION,
     INVENTORY_ANNOTATION,
+    HELM_RELEASE_ANNOTATION,
+    HELM_NAMESPACE_ANNOTATION,
 ];
 
 pub(super) const UNREAD_META_FIELDS: [&str; 0] = [];

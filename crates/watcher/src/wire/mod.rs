@@ -29,7 +29,8 @@ use cursor::JsonCursor;
 use members::{FieldKey, MembersVisitor, VisitedShape, value_cursor};
 use spec::SpecLists;
 pub use wire_meta::{
-    INVENTORY_ANNOTATION, MAX_NAME_BYTES, MAX_UID_BYTES, OwnerRef, TRACKING_ANNOTATION, WireMeta,
+    HELM_RELEASE_ANNOTATION, INVENTORY_ANNOTATION, MAX_NAME_BYTES, MAX_UID_BYTES, OwnerRef,
+    TRACKING_ANNOTATION, WireMeta,
 };
 
 /// One object: its identity, and the facts that rules may read.

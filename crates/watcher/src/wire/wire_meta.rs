@@ -9,6 +9,14 @@ pub const TRACKING_ANNOTATION: &str = "argocd.argoproj.io/tracking-id";
 /// (cli-utils `pkg/inventory/policy.go`).
 pub const INVENTORY_ANNOTATION: &str = "config.k8s.io/owning-inventory";
 
+/// Annotation by which Helm marks what it installs, with the release's name; and the one with its namespace
+/// (helm `pkg/action/validate.go`).
+pub const HELM_RELEASE_ANNOTATION: &str = "meta.helm.sh/release-name";
+pub(super) const HELM_NAMESPACE_ANNOTATION: &str = "meta.helm.sh/release-namespace";
+/// Labels that Helm asks charts to set (Helm's documentation, "Labels and Annotations").
+const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
+const INSTANCE_LABEL: &str = "app.kubernetes.io/instance";
+
 /// Largest length of an object's name (`k8s.io/apimachinery/pkg/util/validation`, DNS-1123 subdomain).
 pub const MAX_NAME_BYTES: usize = 253;
 /// Largest length of a uid that is read; the API server makes them with 36 bytes.
@@ -40,8 +48,8 @@ pub struct WireMeta {
     pub deleted: Option<Time>,
     /// `metadata.ownerReferences`.
     pub owners: Vec<OwnerRef>,
-    /// `metadata.labels`, in the order of the JSON text, and behind them what annotations say of the Application or of the
-    /// inventory that the object belongs to: those are found as by a label with the annotation's key.
+    /// `metadata.labels`, in the order of the JSON text, and behind them what annotations say of the Application, of the
+    /// inventory or of the Helm release that the object belongs to: those are found as by a label with the annotation's key.
     pub labels: Vec<(Box<str>, Box<str>)>,
     /// The entries of `metadata.annotations` that rules and policies read.
     pub annotations: Vec<(Box<str>, Box<str>)>,
@@ -74,7 +82,7 @@ impl OwnerRef {
 }
 
 impl WireMeta {
-    /// Adds to the labels what annotations say of the Application or of the inventory that the object belongs to.
+    /// Adds to the labels the Application, the inventory and the Helm release that the object belongs to.
     pub(super) fn add_owners_from_annotations(&mut self) {
         let value = |(key, value): &(Box<str>, Box<str>)| {
             let value = match &**key {
@@ -84,8 +92,23 @@ impl WireMeta {
             };
             Some((key.clone(), Box::from(value)))
         };
-        let said: Vec<_> = self.annotations.iter().filter_map(value).collect();
+        let release = self.helm_release().map(|release| (HELM_RELEASE_ANNOTATION.into(), release.into()));
+        let said: Vec<_> = self.annotations.iter().filter_map(value).chain(release).collect();
         self.labels.extend(said);
+    }
+
+    /// The Helm release that this object is of. Helm annotates what it installs, and hooks, which it does not, have the labels
+    /// that it asks charts to set. Controllers copy annotations to what they make: on an object of theirs they say nothing.
+    fn helm_release(&self) -> Option<&str> {
+        let annotation = |key: &str| value_of(&self.annotations, key);
+        let label = |key: &str| value_of(&self.labels, key);
+        let is_made = self.owners.iter().any(|owner| owner.controller);
+        if let Some(release) = annotation(HELM_RELEASE_ANNOTATION).filter(|_| !is_made) {
+            let is_here =
+                self.namespace.is_empty() || annotation(HELM_NAMESPACE_ANNOTATION) == Some(&*self.namespace);
+            return Some(release).filter(|_| is_here);
+        }
+        label(MANAGED_BY_LABEL).filter(|by| *by == "Helm").and_then(|_| label(INSTANCE_LABEL))
     }
 
     /// The Application that tracks this object. Controllers copy annotations to what they make, as that of Deployments does to
@@ -97,4 +120,8 @@ impl WireMeta {
         let is_here = self.namespace.is_empty() || *namespace == *self.namespace;
         (is_here && *name == *self.name).then_some(application)
     }
+}
+
+fn value_of<'m>(all: &'m [(Box<str>, Box<str>)], key: &str) -> Option<&'m str> {
+    all.iter().find(|(held, _)| **held == *key).map(|(_, value)| &**value)
 }

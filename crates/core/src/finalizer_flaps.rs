@@ -80,7 +80,12 @@ impl ObjectFinalizers {
                     .insert(name.clone(), FinalizerState { present: true, ..FinalizerState::default() });
             }
         }
-        self.managers.extend(change.managers.values().take(MAX_FINALIZERS_PER_OBJECT).cloned());
+        // Whoever may change the object may be called anything, each time anew.
+        for manager in change.managers.values() {
+            if self.managers.len() < MAX_FINALIZERS_PER_OBJECT {
+                self.managers.insert(manager.clone());
+            }
+        }
         self.last_change = now;
         back
     }
@@ -309,6 +314,17 @@ mod tests {
         };
         assert!(told(["kopf", "shop-controller"]).ends_with("Z (managers kopf, shop-controller)"));
         assert!(!told(["kopf", "kopf"]).contains("managers"));
+    }
+
+    #[test]
+    fn a_flood_of_managers_costs_a_bounded_number_of_them() {
+        let mut flap = ObjectFinalizers::default();
+        for round in 0..5_000 {
+            let manager = format!("manager-{round}");
+            flap.apply_change(&seen(&["a"], &[("a", &manager)]), START);
+            flap.apply_change(&seen(&[], &[]), START);
+        }
+        assert_eq!(flap.managers.len(), MAX_FINALIZERS_PER_OBJECT);
     }
 
     #[test]

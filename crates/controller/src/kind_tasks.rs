@@ -26,7 +26,9 @@ use kind_task::KindTask;
 
 pub(crate) use failure_log::report_trouble;
 pub(crate) use history_breaks::HistoryBreaks;
-pub(crate) use kind_context::{KindContext, RecordsContext, RecordsTrouble, ResolvedKind, ResolvedKinds};
+pub(crate) use kind_context::{
+    KindContext, MAX_EVENT_SEARCHES, RecordsContext, RecordsTrouble, ResolvedKind, ResolvedKinds,
+};
 pub(crate) use kind_event_sender::KindEventSender;
 pub(crate) use kind_request::KindRequest;
 

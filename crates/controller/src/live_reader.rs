@@ -84,7 +84,12 @@ struct SettledRequest {
 
 impl LiveReader {
     /// Executes live reads until the channel is closed: several at a time, and never more a second than the rate allows.
-    pub(crate) async fn run(self, mut orders: UnboundedReceiver<Vec<LiveRead>>) {
+    /// What others have read live comes as `drifts`.
+    pub(crate) async fn run(
+        self,
+        mut orders: UnboundedReceiver<Vec<LiveRead>>,
+        mut drifts: UnboundedReceiver<Vec<Drift>>,
+    ) {
         let mut ticks = tokio::time::interval(Duration::from_secs(1) / self.rate.max(1));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut checks = FuturesUnordered::new();
@@ -100,6 +105,7 @@ impl LiveReader {
                     Some(order) => order.into_iter().for_each(|read| queue.enqueue_read(read)),
                     None => return,
                 },
+                Some(drifts) = drifts.recv() => checks.push(self.check_drift(drifts, "write")),
                 Some(()) = checks.next(), if !checks.is_empty() => {}
                 Some(settled) = under_way.next(), if !under_way.is_empty() => {
                     let SettledRequest { lane, answered, result } = settled;
@@ -281,4 +287,11 @@ pub(crate) struct LiveReadResult {
 pub(crate) struct Drift {
     followed: Arc<ResolvedKind>,
     lag: WatchLag,
+}
+
+impl Drift {
+    /// What a live read of an object of this kind has shown.
+    pub(crate) fn new(followed: &Arc<ResolvedKind>, lag: WatchLag) -> Drift {
+        Drift { followed: followed.clone(), lag }
+    }
 }

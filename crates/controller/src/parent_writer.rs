@@ -30,6 +30,7 @@ use crate::failing_writes::FailingWrites;
 use crate::failure_reporter::FailureReporter;
 use crate::kind_tasks::{ResolvedKind, ResolvedKinds};
 use crate::lease::Leadership;
+use crate::live_reader::Drift;
 use crate::rule_threads::ingest_beside;
 use rollcall_core::{KnownObject, ParentWrite, WriteReply, refusal, write_reply};
 
@@ -70,6 +71,8 @@ pub(crate) struct ParentWriter {
     pub(crate) failing: Arc<FailingWrites>,
     /// Pace of the re-reads after writes.
     pub(crate) rereads: Arc<RereadPace>,
+    /// Takes what re-reads have shown and the watch has not.
+    pub(crate) drifts: UnboundedSender<Vec<Drift>>,
 }
 
 impl ParentWriter {
@@ -115,7 +118,7 @@ impl ParentWriter {
 
     async fn patch_parent(
         &self,
-        followed: &ResolvedKind,
+        followed: &Arc<ResolvedKind>,
         write: &ParentWrite,
         failure: &mut Option<WriteFailure>,
     ) -> (DeliveryOutcome, &'static str) {
@@ -199,7 +202,7 @@ impl ParentWriter {
     /// found there, and is there.
     async fn take_gone(
         &self,
-        followed: &ResolvedKind,
+        followed: &Arc<ResolvedKind>,
         write: &ParentWrite,
     ) -> (DeliveryOutcome, &'static str) {
         self.report_reread(self.reread_parent(followed, write).await);
@@ -212,7 +215,7 @@ impl ParentWriter {
     /// Handles an answer that says that the write was accepted, be it the parent or anything else.
     async fn take_accepted(
         &self,
-        followed: &ResolvedKind,
+        followed: &Arc<ResolvedKind>,
         (write, held): (&ParentWrite, u64),
         (object, status): (String, u16),
         body: &[u8],
@@ -272,7 +275,7 @@ impl ParentWriter {
     /// Re-reads the parent after a write whose outcome is unknown, so that the next decision rests on its current state.
     async fn reread_unknown(
         &self,
-        followed: &ResolvedKind,
+        followed: &Arc<ResolvedKind>,
         write: &ParentWrite,
         failure: WriteFailure,
     ) -> WriteFailure {
@@ -299,7 +302,7 @@ impl ParentWriter {
 
     /// Reads a parent live after a failed precondition or a write whose outcome is unknown, so that the next decision rests on
     /// its current state.
-    async fn reread_parent(&self, followed: &ResolvedKind, write: &ParentWrite) -> Option<String> {
+    async fn reread_parent(&self, followed: &Arc<ResolvedKind>, write: &ParentWrite) -> Option<String> {
         self.rereads.wait_for_turn().await;
         let namespace = Some(write.namespace.as_str()).filter(|n| !n.is_empty());
         let (start, known) = (self.reflector.start_read(), KnownObject::of(&self.reflector, &write.uid));
@@ -307,7 +310,11 @@ impl ParentWriter {
         match tokio::time::timeout(REREAD_TIMEOUT, live).await {
             Ok(Ok(live)) => {
                 let apply = || write_reply::apply_reread(&self.reflector, write, start, known, live.as_ref());
-                ingest_beside(self.evaluates_on_ingest(write), apply);
+                let lags = ingest_beside(self.evaluates_on_ingest(write), apply);
+                let drifts: Vec<_> = lags.into_iter().map(|lag| Drift::new(followed, lag)).collect();
+                if !drifts.is_empty() {
+                    _ = self.drifts.send(drifts);
+                }
                 None
             }
             Ok(Err(error)) => Some(watcher::error_text(error)),

@@ -208,7 +208,7 @@ pub fn apply_live_object<K: ReflectorObject>(
     Some(WatchLag { object, before, live: meta.resource_version, awaited: awaited? })
 }
 
-pub(super) fn apply_vanished(reflector: &Reflector, known: KnownObject) -> Option<WatchLag> {
+fn apply_vanished(reflector: &Reflector, known: KnownObject) -> Option<WatchLag> {
     let object = reflector.read_row(known.id, |row| format!("{}/{}", row.namespace, row.name))?;
     // An object that changed since was observed later than the read was sent.
     let awaited = reflector.apply_live_absence(known.id, known.version)?;

@@ -7,7 +7,7 @@ use watcher::reflector::{ApplyOutcome, ReadStart, Reflector};
 use watcher::status::{OwnTypes, ParentStatus};
 use watcher::{ApiKind, ParentObject, proves_absence};
 
-use super::live_reads::{self, KnownObject};
+use super::live_reads::{self, KnownObject, WatchLag};
 use super::parent_write::ParentWrite;
 use super::refusal;
 
@@ -88,20 +88,16 @@ pub fn apply_accepted(reflector: &Reflector, write: &ParentWrite, answer: &Paren
 
 /// Applies a live read of the parent, made after a failed precondition or a write whose outcome is unknown, so that the next
 /// decision rests on its current state. `known` is the parent as it was held before the read was sent: a change that is
-/// observed later is newer than the read.
+/// observed later is newer than the read. What it shows that the watch has not, the watch may have lost, as with any live read.
+#[must_use = "what the watch has not shown it may have lost, and more"]
 pub fn apply_reread(
     reflector: &Reflector,
     write: &ParentWrite,
     start: ReadStart,
     known: Option<KnownObject>,
     live: Option<&ParentObject>,
-) {
-    if live.is_none_or(|live| *live.child.meta.uid != *write.uid) {
-        known.and_then(|known| live_reads::apply_vanished(reflector, known));
-    }
-    if let Some(live) = live {
-        reflector.apply_live(write.kind, start, &live.child, Some(&live.text));
-    }
+) -> Vec<WatchLag> {
+    live_reads::apply_live_read(reflector, write.kind, start, known, live)
 }
 
 #[cfg(test)]

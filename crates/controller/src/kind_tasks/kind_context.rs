@@ -7,7 +7,7 @@ use dashmap::DashMap;
 use policy::PolicyReason;
 use timer::Seed;
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use watcher::ApiKind;
 use watcher::reflector::Reflector;
 
@@ -63,6 +63,9 @@ pub(crate) struct KindContext {
     pub(crate) breaks: HistoryBreaks,
 }
 
+/// Maximum number of searches of Events for outcomes of Jobs that are under way at once.
+pub(crate) const MAX_EVENT_SEARCHES: usize = 4;
+
 /// Context of Rollcall's own records.
 #[derive(Clone)]
 pub(crate) struct RecordsContext {
@@ -72,6 +75,8 @@ pub(crate) struct RecordsContext {
     pub(crate) moved: Arc<Notify>,
     /// Leadership: only the leader writes records.
     pub(crate) leadership: Leadership,
+    /// Turns of the searches of Events.
+    pub(crate) searches: Arc<Semaphore>,
     /// Why outcomes cannot be saved, while they cannot.
     pub(crate) trouble: watch::Sender<Option<RecordsTrouble>>,
 }

@@ -109,7 +109,8 @@ impl ResyncStage {
         };
         reader.resolved.insert(KIND, Arc::new(ResolvedKind { id: KIND, api, doubts: Arc::default() }));
         let (orders, ordered) = unbounded_channel();
-        tokio::spawn(reader.run(ordered));
+        let (_, nothing) = tokio::sync::mpsc::unbounded_channel();
+        tokio::spawn(reader.run(ordered, nothing));
         let stage = ResyncStage { server, reflector, metrics, orders };
         for n in held {
             stage.observe(*n, 5);

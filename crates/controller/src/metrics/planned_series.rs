@@ -259,7 +259,7 @@ impl PlannedSeries {
     fn for_each_kind_series(&self, kind: &str, each: SeriesOperation) {
         each(&self.stale, &[kind]);
         each(&self.listing, &[kind]);
-        for by in ["resync", "audit", "recount"] {
+        for by in ["resync", "audit", "write", "recount"] {
             each(&self.drift, &[kind, by]);
         }
         for cause in ApiFailureCause::ALL {

@@ -93,7 +93,7 @@ const SERIES_AT_START: [(&str, usize); 53] = [
     ("rollcall_event_to_write_seconds_bucket", WRITE_BUCKETS.len() + 1),
     ("rollcall_watch_restarts_total", 7 * ApiFailureCause::ALL.len()),
     ("rollcall_connection_pool_replacements_total", 1),
-    ("rollcall_drift_total", 21),
+    ("rollcall_drift_total", 28),
     ("rollcall_watch_stale", 7),
     ("rollcall_watch_listing", 7),
     ("rollcall_parents_not_exported", 1),

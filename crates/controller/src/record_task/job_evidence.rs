@@ -20,7 +20,7 @@ use tracing::{debug, info, warn};
 use watcher::reflector::{DroppedOutcomes, MAX_PARENT_OUTCOMES, RunEnd, RunTrace, UnseenRun};
 use watcher::{get_live, resolve_kind, wire::ChildObject};
 
-use crate::kind_tasks::KindContext;
+use crate::kind_tasks::{KindContext, MAX_EVENT_SEARCHES};
 use policy::KindPlan;
 use rollcall_core::records::JobEvents;
 
@@ -31,9 +31,6 @@ const EVENT_SEARCH_DELAYS: [Duration; 3] = [Duration::ZERO, EVENT_RETRY_DELAYS[0
 const STARTUP_SEARCH_TIMEOUT: Duration = Duration::from_secs(10);
 /// Number of Events per page.
 const EVENTS_PAGE_SIZE: u32 = 500;
-/// Maximum number of namespaces searched concurrently.
-const MAX_CONCURRENT_NAMESPACES: usize = 4;
-
 const EVENTS_FORBIDDEN: &str =
     "not permitted to list Events; grant it with `rollcall rbac -f POLICY | kubectl apply -f -`";
 
@@ -55,7 +52,7 @@ impl<'t> EvidenceSearch<'t> {
         let search = self.search;
         let namespaces = search.context.reflector.outcomes().take_blind_namespaces();
         let all = stream::iter(&namespaces)
-            .for_each_concurrent(MAX_CONCURRENT_NAMESPACES, |n| search.search_namespace_once(n));
+            .for_each_concurrent(MAX_EVENT_SEARCHES, |n| search.search_namespace_once(n));
         if tokio::time::timeout(STARTUP_SEARCH_TIMEOUT, all).await.is_err() {
             warn!(
                 seconds = STARTUP_SEARCH_TIMEOUT.as_secs(),
@@ -216,6 +213,8 @@ impl<'t> JobEventSearch<'t> {
         let Some(jobs) = self.jobs else { return Ok(None) };
         let mut events = JobEvents::new(jobs);
         let mut next = String::new();
+        // Whatever is to be searched at once: the server answers too many requests with none.
+        let _turn = self.context.records.searches.acquire().await?;
         loop {
             let from = if next.is_empty() { String::new() } else { format!("&continue={next}") };
             let path = format!(

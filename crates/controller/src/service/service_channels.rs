@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use crate::event_recorder::{EventNotice, NoticeSender};
 use crate::kind_tasks::{KindRequest, RecordsTrouble};
+use crate::live_reader::Drift;
 use crate::metrics::Metrics;
 use crate::page::{LOOP_QUERY_QUEUE_SIZE, LoopQuery};
 use crate::parent_writer::SettledWrite;
@@ -34,6 +35,8 @@ pub(super) struct ServiceChannels {
     pub(super) settled: Queue<SettledWrite>,
     /// From the event loop to the resync.
     pub(super) live_reads: Queue<Vec<LiveRead>>,
+    /// From the parent writer to the resync.
+    pub(super) write_drifts: Queue<Vec<Drift>>,
     /// From the page to the event loop.
     pub(super) queries: (Sender<LoopQuery>, Receiver<LoopQuery>),
     /// From the event loop to the event recorder.
@@ -60,6 +63,7 @@ impl ServiceChannels {
             writes: mpsc::unbounded_channel(),
             settled: mpsc::unbounded_channel(),
             live_reads: mpsc::unbounded_channel(),
+            write_drifts: mpsc::unbounded_channel(),
             queries: mpsc::channel(LOOP_QUERY_QUEUE_SIZE),
             notices: NoticeSender::new(metrics.events.clone()),
             snapshot: watch::channel(Arc::new(StatsSnapshot::default())),

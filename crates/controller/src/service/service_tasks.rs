@@ -25,7 +25,7 @@ use crate::failure_reporter::FailureReporter;
 use crate::history::HistoryWriter;
 use crate::kind_tasks::KindRequest;
 use crate::lease::LeaseCandidate;
-use crate::live_reader::LiveReader;
+use crate::live_reader::{Drift, LiveReader};
 use crate::metrics::Metrics;
 use crate::page::PageService;
 use crate::parent_writer::{ParentWriter, SettledWrite};
@@ -55,6 +55,7 @@ pub(super) struct ServiceTasks {
     writer: ParentWriter,
     writes: UnboundedReceiver<ParentWrite>,
     settled: UnboundedSender<SettledWrite>,
+    write_drifts: UnboundedReceiver<Vec<Drift>>,
     live_reader: LiveReader,
     live_reads: UnboundedReceiver<Vec<LiveRead>>,
     history: Option<HistoryWriter>,
@@ -132,7 +133,8 @@ impl ServiceTasks {
             rules: RuleThreads::new(shared.reflector.clone(), shared.judged.clone()),
             policies,
             kind_requests: channels.kind_requests.1,
-            writer: wire_writer(&shared),
+            writer: wire_writer(&shared, channels.write_drifts.0),
+            write_drifts: channels.write_drifts.1,
             writes: channels.writes.1,
             settled: channels.settled.0,
             live_reader: wire_live_reader(&shared, &args),
@@ -177,7 +179,8 @@ impl ServiceTasks {
             tasks.spawn("leader election", without_error(candidate.run(stop(), written)));
         }
         let auditor = self.live_reader.clone();
-        tasks.spawn("periodic resync", without_error(self.live_reader.run(self.live_reads)));
+        let reading = self.live_reader.run(self.live_reads, self.write_drifts);
+        tasks.spawn("periodic resync", without_error(reading));
         let (every, namespaces, seed) = (self.args.audit, self.args.namespaces, self.seed.derive(4));
         let auditing = crate::audit::run_audit(auditor, every, namespaces, seed, stop());
         tasks.spawn("audit", without_error(auditing));

@@ -10,7 +10,7 @@ use policy::rbac::inventory_name;
 use policy::{PolicySettings, WatchPlan};
 use rollcall_core::{Core, KindEvent};
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedSender};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::shared_parts::SharedParts;
@@ -19,8 +19,8 @@ use crate::args::{RolloutArgs, RunArgs};
 use crate::event_loop::{EventLoop, LoopChannels};
 use crate::event_recorder::{EventNotice, EventRecorder, NoticeSender};
 use crate::history::{HistoryStore, HistoryWriter};
-use crate::kind_tasks::{KindContext, RecordsContext, RecordsTrouble};
-use crate::live_reader::LiveReader;
+use crate::kind_tasks::{KindContext, MAX_EVENT_SEARCHES, RecordsContext, RecordsTrouble};
+use crate::live_reader::{Drift, LiveReader};
 use crate::page::{LoopQuery, PageAuthorizer, PageConfig, PageService};
 use crate::parent_writer::ParentWriter;
 use crate::policies::{GrantSettings, InventorySettings, PolicySource, PolicyTask};
@@ -58,6 +58,7 @@ pub(super) fn wire_kind_context(
             namespace,
             moved: shared.outcomes_moved.clone(),
             leadership: shared.leadership.clone(),
+            searches: Arc::new(Semaphore::new(MAX_EVENT_SEARCHES)),
             trouble,
         },
         failures: shared.failures.clone(),
@@ -99,9 +100,10 @@ pub(super) fn wire_policies(
     }
 }
 
-pub(super) fn wire_writer(shared: &SharedParts) -> ParentWriter {
+pub(super) fn wire_writer(shared: &SharedParts, drifts: UnboundedSender<Vec<Drift>>) -> ParentWriter {
     ParentWriter {
         rereads: Arc::default(),
+        drifts,
         client: shared.client.clone(),
         reflector: shared.reflector.clone(),
         resolved: shared.resolved.clone(),

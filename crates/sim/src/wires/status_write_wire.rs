@@ -263,7 +263,7 @@ pub(crate) fn receive_reread(stage: &mut SimStage, landed: &LandedWrite) {
         }
         let fed = live.map(|live| feed.decode_parent(&live.text).unwrap_or(live));
         let RereadStart { start, known, .. } = landed.reread;
-        write_reply::apply_reread(&feed.reflector, write, start, known, fed.as_ref());
+        _ = write_reply::apply_reread(&feed.reflector, write, start, known, fed.as_ref());
     }
     service.push_outcome(world, write, landed.outcome);
 }

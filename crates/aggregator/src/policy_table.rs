@@ -1,5 +1,7 @@
 //! The policies in force, with the states of the kinds that they rest on.
 
+use std::collections::BTreeSet;
+
 use readiness::Time;
 use readiness::rollup::{ConditionStatus, ParentReason};
 
@@ -24,6 +26,8 @@ impl PolicySlot {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PolicyTable {
     slots: Vec<PolicySlot>,
+    /// Policies that are there. Numbers are given to new ones for as long as there are numbers.
+    present: BTreeSet<PolicyId>,
     kinds: Vec<KindState>,
     changed_rules: ChangedRuleGroups,
     /// A policy awaits a list, or the result of a list is still to be evaluated.
@@ -51,9 +55,13 @@ impl PolicyTable {
 
     /// Sets a policy for which there is room, or removes it (`None`).
     pub(crate) fn set_policy(&mut self, id: PolicyId, policy: Option<EnginePolicy>) {
-        if let Some(slot) = self.slots.get_mut(id.index()) {
-            slot.policy = policy;
+        let Some(slot) = self.slots.get_mut(id.index()) else { return };
+        if policy.is_some() {
+            self.present.insert(id);
+        } else {
+            self.present.remove(&id);
         }
+        slot.policy = policy;
     }
 
     /// Returns the list and watch state of a kind.
@@ -71,8 +79,8 @@ impl PolicyTable {
 
     /// Returns the policies that rest on a kind.
     pub(crate) fn policies_over(&self, kind: KindId) -> Vec<PolicyId> {
-        let rests = |slot: &PolicySlot| slot.policy.as_ref().is_some_and(|p| p.kinds.contains(&kind));
-        (0..).map(PolicyId).zip(&self.slots).filter(|(_, slot)| rests(slot)).map(|(id, _)| id).collect()
+        let rests = |id: &PolicyId| self.find_policy(*id).is_some_and(|p| p.kinds.contains(&kind));
+        self.present.iter().copied().filter(rests).collect()
     }
 
     /// Returns the gate of a policy's lists.
@@ -125,10 +133,10 @@ impl PolicyTable {
 
     /// Everything that the lists allow is evaluated: only policies that still await one do.
     pub(crate) fn end_poll(&mut self) {
-        let accepted = |policy: &EnginePolicy| policy.acceptance == Acceptance::Accepted;
-        let awaits =
-            |slot: &PolicySlot| slot.policy.as_ref().is_some_and(accepted) && slot.gate.gate.awaits_list();
-        self.awaiting_lists = self.slots.iter().any(awaits);
+        let awaits = |(policy, gate): (&EnginePolicy, PolicyGate)| {
+            policy.acceptance == Acceptance::Accepted && gate.gate.awaits_list()
+        };
+        self.awaiting_lists = self.present.iter().any(|id| self.find_gated(*id).is_some_and(awaits));
     }
 
     /// Returns the groups whose rule has changed.

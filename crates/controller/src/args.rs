@@ -70,8 +70,11 @@ pub struct RunArgs {
     /// Reads policies from this file instead of the cluster; `-` is standard input.
     #[arg(long, env = "ROLLCALL_POLICIES", value_name = "FILE")]
     pub policies: Option<PathBuf>,
-    /// Maximum number of live reads per second.
-    #[arg(long, env = "ROLLCALL_RESYNC_RATE", default_value_t = 20, value_name = "N")]
+    /// Maximum number of live reads per second: 1 to 1000.
+    #[arg(
+        long, env = "ROLLCALL_RESYNC_RATE", default_value_t = 20, value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..=1_000)
+    )]
     pub resync_rate: u32,
     /// Maximum number of parents that are not ready and get metric series of their own.
     #[arg(long, env = "ROLLCALL_METRICS_PARENTS", default_value_t = 500, value_name = "N")]

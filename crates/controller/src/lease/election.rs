@@ -105,7 +105,7 @@ impl Election {
                 let ours = record.holder == self.identity;
                 let free = record.holder.is_empty() || *since + record.duration <= now;
                 if ours || free {
-                    let transitions = record.transitions + i32::from(!ours);
+                    let transitions = record.transitions.saturating_add(i32::from(!ours));
                     LeaseRequest::Claim { version: record.version.clone(), transitions }
                 } else {
                     LeaseRequest::Get

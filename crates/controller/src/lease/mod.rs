@@ -371,9 +371,9 @@ pub async fn take_lease(client: &kube::Client, namespace: &str, name: &str) -> a
                     TAKEOVER_DURATION.as_secs()
                 );
                 if led {
-                    // Until then the leader has observed the change, or has passed its renew deadline and may not
-                    // write.
-                    clock.sleep_until(Some(clock.now() + LEASE_TIMINGS.renew_deadline)).await;
+                    // Until then the leader has observed the change, or may not write any more, and what it had sent has ended:
+                    // no write outlasts the lease that permitted it.
+                    clock.sleep_until(Some(clock.now() + LEASE_TIMINGS.lease_duration)).await;
                 }
                 return Ok(());
             }

@@ -259,6 +259,7 @@ impl Reflector {
     /// Sets by what objects of a kind are judged from now on. Lists that have begun earlier are void.
     pub fn set_interest(&self, interest: Interest) {
         let interest = self.0.store.plans.set_interest(interest);
+        self.0.kopf_marks.retain_policies(&self.0.store.plans.ruling_policies());
         self.0.judgements.forget_kind(interest.id);
         memory::set_memory_interest(&self.0.memory, &self.0.store, &interest);
     }

@@ -1,10 +1,11 @@
 //! One plan at a time: the reflector owns by what each kind is judged, and nothing that an older plan asked for can be
 //! put beside or over what a newer one says.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use aggregator::KindId;
+use aggregator::{KindId, PolicyId};
 use readiness::Time;
 use rustc_hash::FxHashMap;
 
@@ -139,6 +140,13 @@ impl Plans {
         if let Some(held) = self.lock().interests.remove(&kind) {
             held.superseded.store(true, Ordering::Release);
         }
+    }
+
+    /// Policies that rule parents of some kind.
+    pub(super) fn ruling_policies(&self) -> BTreeSet<PolicyId> {
+        let state = self.lock();
+        let rules = state.interests.values().flat_map(|planned| &planned.interest.parent);
+        rules.map(|rule| rule.policy).collect()
     }
 
     /// By what objects of a kind are judged now; `None` where they are not.

@@ -127,6 +127,17 @@ impl Rows {
         found
     }
 
+    /// Objects of whose children some may not count, because of their namespaces.
+    pub(super) fn owners_with_strangers(&self) -> Vec<ObjectId> {
+        let mut found = Vec::new();
+        self.slots.for_each_slot(|id, slot| {
+            if slot.row.as_ref().is_some_and(|row| slot.has_references_outside(&row.namespace)) {
+                found.push(id);
+            }
+        });
+        found
+    }
+
     /// Number of objects of a kind that have not been seen to go.
     pub(super) fn count_there(&self, kind: KindId) -> usize {
         self.kind_counts.count_of(kind)

@@ -37,6 +37,12 @@ impl KopfMarks {
         marking.get(&policy).is_some_and(|namespaces| namespaces.contains(namespace))
     }
 
+    /// Forgets the marks of policies that are not among these: a policy that was edited has another number.
+    pub(in crate::reflector) fn retain_policies(&self, ruling: &BTreeSet<PolicyId>) {
+        let mut marking = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        marking.retain(|policy, _| ruling.contains(policy));
+    }
+
     /// Learns from this parent, which was just stored, with a mark or without any evidence of handling. Must be called after
     /// the parent is stored: the call that learns the first mark visits all stored parents of the kind in the namespace, and
     /// one that was read before the mark was known, and stored after that, is visited by its own call.

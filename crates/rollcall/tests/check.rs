@@ -35,6 +35,15 @@ fn a_valid_policy_says_what_it_watches_and_needs() {
 }
 
 #[test]
+fn what_is_nested_too_deep_is_named() {
+    for (depth, why) in [(12_000, "nested deeper than 10000 levels"), (500, "recursion limit exceeded")] {
+        let (code, said) = check(&format!("a: {}{}\n", "[".repeat(depth), "]".repeat(depth)), &[]);
+        assert_eq!(code, 2, "{said}");
+        assert!(said.starts_with("-:1") && said.contains(why), "{said}");
+    }
+}
+
+#[test]
 fn every_finding_has_its_own_place() {
     let children = "  children:\n    - kind: { kind: Pod }\n      quorum: 150%\n      ready:\n        cel:\n          current: |\n            status.phase ==\n              frobnicate(1)\n    - kind: { kind: Pod }\n      ready: { lua: 'return {' }\n";
     let (code, said) = check(&policy("db", children), &[]);

@@ -39,13 +39,19 @@ pub struct DocumentPositions {
     start: Option<SourcePosition>,
 }
 
+/// Longest path of a field whose position is kept, in bytes: each field below has it in its own.
+const MAX_PATH_LENGTH: usize = 512;
+
 /// The container that the next node belongs to.
 enum OpenContainer {
+    /// One whose path is too long, or in such a one.
+    TooDeep,
     List(String, usize),
     Map(String, Option<(String, SourcePosition)>),
 }
 
-/// Reads the documents of a YAML text, up to the first syntax error.
+/// Reads the documents of a YAML text, up to the first syntax error. A field whose path is very long has the position of one above
+/// it.
 pub fn read_positions(text: &[u8]) -> Vec<DocumentPositions> {
     let mut events = YamlEvents::new(text);
     let (mut documents, mut open) = (Vec::new(), Vec::new());
@@ -80,6 +86,12 @@ impl DocumentPositions {
         };
         let (path, key) = match open.last_mut() {
             None => (String::new(), None),
+            Some(OpenContainer::TooDeep) => {
+                if matches!(event.data, EventData::SequenceStart { .. } | EventData::MappingStart { .. }) {
+                    open.push(OpenContainer::TooDeep);
+                }
+                return;
+            }
             Some(OpenContainer::List(path, next)) => {
                 *next += 1;
                 (format!("{path}[{}]", *next - 1), None)
@@ -92,6 +104,12 @@ impl DocumentPositions {
                 (if path.is_empty() { name } else { format!("{path}.{name}") }, Some(at))
             }
         };
+        if path.len() > MAX_PATH_LENGTH {
+            if text.is_none() && !matches!(event.data, EventData::Alias { .. }) {
+                open.push(OpenContainer::TooDeep);
+            }
+            return;
+        }
         let block = matches!(style, Some(ScalarStyle::Literal | ScalarStyle::Folded));
         let quoted = matches!(style, Some(ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted));
         self.fields.insert(path.clone(), FieldPosition { key, value: place, block, quoted });
@@ -100,6 +118,12 @@ impl DocumentPositions {
             EventData::MappingStart { .. } => open.push(OpenContainer::Map(path, None)),
             _ => {}
         }
+    }
+
+    /// Bytes of the paths that are kept.
+    #[cfg(test)]
+    pub(crate) fn kept_bytes(&self) -> usize {
+        self.fields.keys().map(String::len).sum()
     }
 
     /// Returns the position of a field, or of the nearest enclosing field if it is absent.

@@ -116,6 +116,23 @@ fn items_come_one_by_one() {
 }
 
 #[test]
+fn positions_of_what_is_nested_without_end_cost_no_more_than_its_text() {
+    let lists = |depth: usize| format!("[{}", "[".repeat(depth));
+    let maps = |depth: usize| format!("{{x: {}", "{a: ".repeat(depth));
+    let long_keys = |depth: usize| format!("{{x: {}", format!("{{{}: ", "k".repeat(300)).repeat(depth));
+    for text in [lists(3_000), maps(3_000), long_keys(500)] {
+        let documents = read_positions(format!("a: 1\nb: {text}").as_bytes());
+        let document = &documents[0];
+        assert_eq!(document.find_field("a"), SourcePosition { line: 1, column: 1 });
+        assert_eq!(document.find_field("b"), SourcePosition { line: 2, column: 1 });
+        assert!(document.kept_bytes() < 1 << 20, "{}", document.kept_bytes());
+    }
+    // What comes after it has its place.
+    let text = format!("b: {}{}\nc: 1", "[".repeat(1_000), "]".repeat(1_000));
+    assert_eq!(read_positions(text.as_bytes())[0].find_field("c"), SourcePosition { line: 2, column: 1 });
+}
+
+#[test]
 fn depth_costs_no_stack_and_has_an_end() {
     let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
     assert_eq!(json(&nested(5_000)).as_deref(), Ok(&*nested(5_000)));

@@ -112,7 +112,6 @@ fn check_file(
         let text = std::fs::read_to_string(file);
         (text.with_context(|| format!("failed to read {}", file.display()))?, file.display().to_string())
     };
-    let places = rollcall_yaml::read_positions(text.as_bytes());
     let documents = match read_values(&text) {
         Ok(documents) => documents,
         Err(error) => {
@@ -120,6 +119,7 @@ fn check_file(
             return Ok(());
         }
     };
+    let places = rollcall_yaml::read_positions(text.as_bytes());
     let (file, empty) = (PolicyFile { name, text: &text, protected }, DocumentPositions::default());
     for (at, (value, duplicates)) in documents.into_iter().enumerate() {
         let document = places.get(at).unwrap_or(&empty);

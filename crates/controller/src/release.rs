@@ -13,7 +13,7 @@ use watcher::status::{
     written_types,
 };
 use watcher::wire::WireMeta;
-use watcher::{ApiKind, ParentObject, get_live, list_live, resolve_kind};
+use watcher::{ApiFailureCause, ApiKind, LiveReadError, ParentObject, get_live, list_live, resolve_kind};
 
 use crate::policies::namespace_kind;
 use policy::{
@@ -286,27 +286,44 @@ async fn delete_record(client: &kube::Client, api: &ApiKind, record: &ParentObje
     Ok(())
 }
 
+/// Policies of a cluster, as far as its user may read them.
+#[derive(Debug, Default)]
+pub struct ReadablePolicies {
+    /// The policies, and those that stand for ReadinessGroups.
+    pub policies: Vec<FoundPolicy>,
+    /// Why there are none for ReadinessGroups: the user may not list these.
+    pub unread_groups: Option<String>,
+}
+
 /// Lists the cluster's policies, and those that stand for its ReadinessGroups.
-pub async fn list_policies(client: &kube::Client) -> anyhow::Result<Vec<FoundPolicy>> {
+pub async fn list_policies(client: &kube::Client) -> anyhow::Result<ReadablePolicies> {
     list_selected_policies(client, &LabelMatcher::default()).await
 }
 
-/// Lists the policies that have these labels, and those that stand for ReadinessGroups that have them.
+/// Lists the policies that have these labels, and those that stand for ReadinessGroups that have them. Whoever may not list the groups
+/// gets the policies.
 pub async fn list_selected_policies(
     client: &kube::Client,
     selector: &LabelMatcher,
-) -> anyhow::Result<Vec<FoundPolicy>> {
+) -> anyhow::Result<ReadablePolicies> {
     let is_selected = |object: &&ParentObject| selector.matches(&object.child.meta.labels);
     let policies = list_own_kind(client, "ReadinessPolicy").await?;
-    let groups = list_own_kind(client, GROUP_KIND.1).await?;
+    let (groups, unread_groups) = match list_own_kind(client, GROUP_KIND.1).await {
+        Ok(groups) => (groups, None),
+        Err(error) if error.cause == ApiFailureCause::Forbidden => {
+            (Vec::new(), Some(watcher::error_text(&error)))
+        }
+        Err(error) => return Err(error.into()),
+    };
     let groups: Vec<_> = groups.iter().filter(is_selected).map(read_group).collect();
     let of_groups = policies_of_groups(groups.iter(), selector);
-    Ok(policies.iter().filter(is_selected).map(policy::read_policy).chain(of_groups).collect())
+    let policies = policies.iter().filter(is_selected).map(policy::read_policy).chain(of_groups).collect();
+    Ok(ReadablePolicies { policies, unread_groups })
 }
 
-async fn list_own_kind(client: &kube::Client, kind: &str) -> anyhow::Result<Vec<ParentObject>> {
+async fn list_own_kind(client: &kube::Client, kind: &str) -> Result<Vec<ParentObject>, LiveReadError> {
     match resolve_kind(client, GROUP_KIND.0, None, kind).await? {
-        Some(kind) => Ok(list_live(client, &kind, None, None).await?),
+        Some(kind) => list_live(client, &kind, None, None).await,
         None => Ok(Vec::new()),
     }
 }

@@ -20,7 +20,7 @@ use crate::text::print_error_line;
 #[command(
     after_help = "Where the spec of a policy is refused, what was accepted last says what it wrote. Where no such spec is known, what its \
                   spec names is released, and the policy counts as failed.\n\nExit codes: 0 all are released; 1 a parent could not \
-                  be released, or it is not known of a policy what it wrote; 2 a policy is not there, or the cluster or a file could \
+                  be released, or it is not known of a policy what it wrote, or ReadinessGroups may not be read; 2 a policy is not there, or the cluster or a file could \
                   not be read."
 )]
 pub(crate) struct ReleaseArgs {
@@ -52,7 +52,7 @@ pub(crate) async fn release_conditions(
 ) -> anyhow::Result<ExitCode> {
     let (client, namespace) = connect_cluster(cluster).await?;
     telemetry::start_logging("info", None)?;
-    let mut chosen = choose_policies(&client, args).await?;
+    let ChosenPolicies { policies: mut chosen, unread_groups } = choose_policies(&client, args).await?;
     if args.namespaces.is_empty() {
         let groups = chosen.iter_mut().filter_map(|(_, written)| written.only.as_mut());
         groups.for_each(|group| _ = group.namespace.get_or_insert_with(|| namespace.as_str().into()));
@@ -64,6 +64,9 @@ pub(crate) async fn release_conditions(
             "policy {name} is refused, and no spec of it that was accepted is known: {why}; correct or delete it, and release again"
         ));
     }
+    if let Some(why) = &unread_groups {
+        print_error_line(&format!("ReadinessGroups could not be read, and what stands on them stays: {why}"));
+    }
     if let Some(lease) = &args.lease {
         let (namespace, name) = lease
             .split_once('/')
@@ -73,8 +76,9 @@ pub(crate) async fn release_conditions(
     let written: Vec<WrittenPolicy> = chosen.iter().map(|(_, written)| written.clone()).collect();
     let released = controller::release::release_parents(&client, &written, &args.namespaces).await?;
     let everything = args.policies.is_empty() && args.policy_selector.is_empty() && args.files.is_empty();
-    let of = (!everything).then_some(&*written);
-    let mut failed = released.failed + unknown.len();
+    // Records of parents that are not released are still of use.
+    let of = (!everything || unread_groups.is_some()).then_some(&*written);
+    let mut failed = released.failed + unknown.len() + usize::from(unread_groups.is_some());
     let mut said = format!("released {} parents, {} failed\n", released.released, released.failed);
     if let Some(namespace) = &args.records {
         let (deleted, kept) =
@@ -89,19 +93,26 @@ pub(crate) async fn release_conditions(
     Ok(ExitCode::from(u8::from(failed > 0)))
 }
 
+/// The policies that the arguments choose.
+struct ChosenPolicies {
+    policies: Vec<(String, WrittenPolicy)>,
+    /// Why ReadinessGroups could not be read that may be among them.
+    unread_groups: Option<String>,
+}
+
 /// The policies that the arguments choose, of the files or else of the cluster.
-async fn choose_policies(
-    client: &kube::Client,
-    args: &ReleaseArgs,
-) -> anyhow::Result<Vec<(String, WrittenPolicy)>> {
+async fn choose_policies(client: &kube::Client, args: &ReleaseArgs) -> anyhow::Result<ChosenPolicies> {
     let selector = parse_selector(&args.policy_selector)?;
     let mut found: Vec<FoundPolicy> = Vec::new();
+    let mut unread_groups = None;
     for file in &args.files {
         found.extend(read_file(file)?);
     }
     found.retain(|policy| selector.matches(&policy.labels));
     if args.files.is_empty() {
-        found = controller::release::list_selected_policies(client, &selector).await?;
+        let read = controller::release::list_selected_policies(client, &selector).await?;
+        found = read.policies;
+        unread_groups = read.unread_groups.filter(|_| args.policies.is_empty());
     }
     for name in &args.policies {
         let place = if args.files.is_empty() { "cluster" } else { "files" };
@@ -117,5 +128,5 @@ async fn choose_policies(
     found.retain(|policy| args.policies.is_empty() || args.policies.contains(&policy.name));
     let settings = PolicySettings::with_stuck_after(STUCK_AFTER);
     let written = found.into_iter().map(|policy| (WrittenPolicy::of(&policy, &settings), policy.name));
-    Ok(written.map(|(written, name)| (name, written)).collect())
+    Ok(ChosenPolicies { policies: written.map(|(written, name)| (name, written)).collect(), unread_groups })
 }

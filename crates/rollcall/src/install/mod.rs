@@ -117,6 +117,7 @@ async fn read_cluster(
     if args.files.is_empty() {
         if has_policies(&client).await? {
             policies.add_policies_of_cluster(&client, &[]).await?;
+            policies.report_invalid();
         }
         policies.valid.extend(suggested_policies(&client).await?);
         let names: Vec<_> = policies.valid.iter().map(|(name, _)| name.as_str()).collect();

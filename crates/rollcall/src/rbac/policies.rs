@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use controller::args::ClusterArgs;
+use controller::release::ReadablePolicies;
 use policy::rbac::CrdNames;
 use policy::{CompiledPolicy, FoundPolicy, PolicyManifest, PolicySettings, read_manifests};
 use watcher::resolve_kind;
@@ -18,7 +19,7 @@ use crate::text::print_error_line;
 #[derive(Default)]
 pub(crate) struct RbacPolicies {
     pub(crate) valid: Vec<(String, CompiledPolicy)>,
-    /// Policies that are not valid, each with the error.
+    /// Policies that are not valid, or could not be read, each with the error.
     pub(crate) invalid: Vec<String>,
     pub(crate) crds: CrdNames,
 }
@@ -60,7 +61,12 @@ impl RbacPolicies {
         client: &kube::Client,
         names: &[String],
     ) -> anyhow::Result<()> {
-        let mut policies = controller::release::list_policies(client).await?;
+        let ReadablePolicies { mut policies, unread_groups } =
+            controller::release::list_policies(client).await?;
+        let unread = unread_groups.filter(|_| names.is_empty());
+        let missing =
+            |why| format!("ReadinessGroups could not be read, and what they need is left out: {why}");
+        self.invalid.extend(unread.map(missing));
         policies.sort_by(|a, b| a.name.cmp(&b.name));
         for name in names {
             if !policies.iter().any(|policy| policy.name == *name) {

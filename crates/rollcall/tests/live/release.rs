@@ -131,6 +131,29 @@ async fn groups_are_chosen_by_their_own_labels_and_each_is_counted_once() {
 }
 
 #[tokio::test]
+async fn where_groups_may_not_be_listed_policies_are_released_all_the_same_and_it_is_said() {
+    let cluster = cluster("release-no-groups").await;
+    cluster.create(&policy("Shop", "example.com", "Database"));
+    cluster.create(&told(custom("Shop", "books"), "Ready"));
+    told_group(&cluster, "one", "a", "app");
+    let forbidden = InjectedFault::new(FaultAction::Forbid);
+    cluster.server.faults().add(forbidden.on_kind("rollcall.dev", "readinessgroups"));
+    let (code, out, err) = release(&cluster, &[]).await;
+    assert_eq!((code, out.as_str()), (Some(1), "released 1 parents, 0 failed\n"), "{err}");
+    assert!(err.contains("ReadinessGroups could not be read, and what stands on them stays"), "{err}");
+    assert!(!is_told(&cluster, "example.com/v1", "Shop", "books"));
+    assert!(is_told(&cluster, "rollcall.dev/v1alpha1", "ReadinessGroup", "one"));
+    // Of a policy that is named, no group is left out.
+    let (code, out, err) = release(&cluster, &["shop"]).await;
+    assert_eq!((code, out.as_str()), (Some(0), "released 0 parents, 0 failed\n"), "{err}");
+    let mut rbac = cluster.bare();
+    rbac.args(["rbac", "--all"]);
+    let (code, out, err) = done(rbac).await;
+    assert_eq!(code, Some(1), "{out}{err}");
+    assert!(out.contains("shops/status") && err.contains("ReadinessGroups could not be read"), "{out}{err}");
+}
+
+#[tokio::test]
 async fn a_parent_of_which_nothing_can_be_removed_counts_once() {
     let cluster = cluster("release-forbidden").await;
     for (name, label) in [("one", "app"), ("two", "part")] {

@@ -1,5 +1,7 @@
 //! `status` of a policy: what is in force of it, and what Rollcall lacks for it.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +23,10 @@ pub struct ReadinessPolicyStatus {
     /// The spec that is in force. It stays so while a later one is refused, also across restarts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted: Option<AcceptedPolicy>,
+    /// Releases of Rollcall that have accepted the policy, by the namespace of their records and the name of their lease. On a
+    /// parent that policies of two releases choose for the same condition the older policy rules, and the other one leaves it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub accepted_by: BTreeMap<String, ReleaseClaim>,
     /// Rights that the policy needs and Rollcall lacks, each with what it is for. The command that grants them is in the
     /// message of the condition that is False for it.
     #[serde(default)]
@@ -47,6 +53,19 @@ pub struct AcceptedPolicy {
     /// Why the spec is not kept, where it is not.
     #[serde(default)]
     pub omitted: Option<String>,
+}
+
+/// What one release of Rollcall says of a policy that it accepted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReleaseClaim {
+    /// Namespaces to whose parents the release is restricted; absent where it has all of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub namespaces: Vec<String>,
+    /// The policy has no labels of the release any more, and no other release has accepted it: what it says on parents is
+    /// taken back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub withdrawn: bool,
 }
 
 /// Condition of a policy, as `metav1.Condition`.

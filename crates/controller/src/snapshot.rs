@@ -7,7 +7,7 @@ use aggregator::{KindId, KindState, ObjectId, PolicyId};
 use readiness::Time;
 use readiness::rollup::{ConditionStatus, LevelTally, ParentReason};
 use watcher::plan::ChildRule;
-use watcher::reflector::RuleSuspension;
+use watcher::reflector::{RuleSuspension, RulingPolicy};
 
 use policy::WatchPlan;
 use rollcall_core::{Core, FindingCounts, ParentPolicy, TopCause, WatchHealth};
@@ -228,7 +228,10 @@ impl PolicyNumbers {
 
 impl LeftParents {
     fn of_policy(core: &Core, plan: &WatchPlan, id: PolicyId) -> LeftParents {
-        let name_of = |policy: PolicyId| plan.policies.get(&policy).map(|(_, summary)| summary.name.clone());
+        let name_of = |policy: &RulingPolicy| match policy {
+            RulingPolicy::Own(policy) => plan.policies.get(policy).map(|(_, summary)| summary.name.clone()),
+            RulingPolicy::Other(words) => Some(words.to_string()),
+        };
         let (count, named) = core.numbers.left_by(id);
         LeftParents::new(count, named.filter_map(|(name, by)| Some((name.to_owned(), name_of(by)?))))
     }

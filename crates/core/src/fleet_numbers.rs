@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use aggregator::{Engine, ObjectId, PolicyId};
 use readiness::rollup::ParentReason;
 use readiness::{Level, Time};
-use watcher::reflector::Reflector;
+use watcher::reflector::{Reflector, RulingPolicy};
 
 use super::parent_findings::{FindingSources, ParentFindings};
 
@@ -56,8 +56,8 @@ impl FindingCounts {
     }
 }
 
-/// A parent that a policy selects and leaves to an older one.
-type LeftParent = (Box<str>, ObjectId, PolicyId);
+/// A parent that a policy selects and leaves to an older one, by name, with that one.
+type LeftParent = (Box<str>, ObjectId, RulingPolicy);
 
 /// Numbers of all parents under all policies, as of the last [`FleetNumbers::refresh`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -100,6 +100,14 @@ impl FleetNumbers {
                 let known = self.not_ready_since(key).unwrap_or(now);
                 anew.insert(key, sources.find(&state, known));
             }
+            anew.set_left(reflector, parent);
+        }
+        let mut unruled = Vec::new();
+        reflector.for_each_row(|id, row| {
+            let parent = row.parent.as_ref().filter(|parent| parent.targets.is_empty());
+            unruled.extend(parent.map(|_| id));
+        });
+        for parent in unruled {
             anew.set_left(reflector, parent);
         }
         anew
@@ -179,7 +187,9 @@ impl FleetNumbers {
                 "" => row.name.clone(),
                 namespace => format!("{namespace}/{}", row.name).into(),
             };
-            Some(outranked.iter().map(|left| (left.policy, (name.clone(), parent, left.by))).collect())
+            Some(
+                outranked.iter().map(|left| (left.policy, (name.clone(), parent, left.by.clone()))).collect(),
+            )
         });
         let Some(left): Option<Vec<(PolicyId, LeftParent)>> = left.flatten() else { return };
         for (policy, of) in &left {
@@ -219,9 +229,9 @@ impl FleetNumbers {
     }
 
     /// Parents that a policy leaves to an older one, in the order of their names, with that one; and how many they are.
-    pub fn left_by(&self, policy: PolicyId) -> (usize, impl Iterator<Item = (&str, PolicyId)> + '_) {
+    pub fn left_by(&self, policy: PolicyId) -> (usize, impl Iterator<Item = (&str, &RulingPolicy)> + '_) {
         let left = self.left.get(&policy);
-        let named = left.into_iter().flatten().map(|(name, _, by)| (&**name, *by));
+        let named = left.into_iter().flatten().map(|(name, _, by)| (&**name, by));
         (left.map_or(0, BTreeSet::len), named)
     }
 }

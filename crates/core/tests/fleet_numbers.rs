@@ -9,6 +9,8 @@ use readiness::rollup::ParentReason;
 use rollcall_core::FleetNumbers;
 use serde_json::{Value, json};
 use watcher::ParentObject;
+use watcher::plan::{ElsewhereRule, Interest, LabelMatcher};
+use watcher::reflector::RulingPolicy;
 
 use shadow_cluster::{ShadowCluster, object, pod};
 
@@ -91,4 +93,36 @@ fn an_owner_of_the_condition_who_says_otherwise_than_the_children_is_counted_whe
     assert_eq!(counts(&mut fleet), (1, 0, 1), "its pod is pending");
     fleet.apply(&database("a", 2, &theirs("False")));
     assert_eq!(counts(&mut fleet), (0, 0, 1));
+}
+
+#[test]
+fn a_parent_that_another_release_rules_is_known_as_left_to_it_until_it_goes() {
+    let mut fleet = databases(&[database("a", 1, &Value::Null), pod("a-0", "Database/a", 1, "Pending")]);
+    let policy = fleet.core.engine.evaluation_states().next().unwrap().policy;
+    let left = |fleet: &mut ShadowCluster| {
+        let (count, named) = numbers(fleet).left_by(policy);
+        let named: Vec<_> = named.map(|(name, by)| (name.to_owned(), by.clone())).collect();
+        assert_eq!(count, named.len());
+        (named, fleet.core.engine.evaluation_states().count())
+    };
+    assert_eq!(left(&mut fleet), (vec![], 1));
+    let kind = fleet.kinds.iter().find(|(_, kind)| kind == "Database").unwrap().0;
+    let own = fleet.core.reflector.interest(kind).unwrap();
+    let other: RulingPolicy = RulingPolicy::Other("old of release ns/x".into());
+    let rule = ElsewhereRule {
+        selector: LabelMatcher::default(),
+        namespace_selector: None,
+        namespaces: Vec::new(),
+        types: vec!["Ready".into()],
+        policy: "old of release ns/x".into(),
+        outranks: vec![policy],
+    };
+    fleet.core.reflector.set_interest(Interest { elsewhere: vec![rule], ..(*own).clone() });
+    fleet.apply(&database("a", 2, &Value::Null));
+    assert_eq!(left(&mut fleet), (vec![("shop/a".to_owned(), other)], 0));
+    fleet.core.reflector.delete_object("a", 3);
+    assert_eq!(left(&mut fleet), (vec![], 0));
+    fleet.core.reflector.set_interest((*own).clone());
+    fleet.apply(&database("b", 4, &Value::Null));
+    assert_eq!(left(&mut fleet), (vec![], 1));
 }

@@ -13,6 +13,7 @@ use super::found_policy::{FoundPolicy, RefusedPolicy};
 use super::library_rules::LibraryRules;
 use super::plan::{IdRegistry, PolicyInUse};
 use super::policy_claim::PolicyClaim;
+use super::policy_rank::PolicyRank;
 use super::policy_reason::PolicyReason;
 use super::protected_kinds::PolicySettings;
 use super::rule_changes::same_but_for_rules;
@@ -37,6 +38,8 @@ pub struct PolicyBook {
     pub set_aside: BTreeMap<String, CompiledPolicy>,
     /// Policies whose rules are not read yet, so that nobody knows whether they are refused.
     pub undecided: BTreeSet<String>,
+    /// Ranks of the policies in use.
+    pub ranks: BTreeMap<PolicyId, PolicyRank>,
     ids: BTreeMap<String, (PolicyId, PolicyIdentity)>,
 }
 
@@ -169,6 +172,7 @@ impl PolicyBook {
         let mut before = std::mem::take(&mut self.ids);
         let mut claimed: Vec<PolicyClaim> = candidates.iter().filter_map(Candidate::claim).collect();
         let (mut ranked, mut last) = (Vec::new(), Vec::new());
+        self.ranks.clear();
         for candidate in candidates {
             let claims = candidate.choice != Choice::None;
             let Some((compiled, acceptance)) = use_of(candidate, &mut claimed, registry) else { continue };
@@ -180,6 +184,7 @@ impl PolicyBook {
             let known = before.remove(&candidate.found.name).filter(|(_, before)| before.is_same(&now));
             let id = known.map_or_else(|| registry.new_policy_id(), |(id, _)| id);
             self.ids.insert(candidate.found.name.clone(), (id, now));
+            self.ranks.insert(id, PolicyRank::of(candidate.found, !claims));
             let used = PolicyInUse { id, name: candidate.found.name.clone(), compiled, acceptance };
             if claims { ranked.push(used) } else { last.push(used) }
         }

@@ -15,15 +15,18 @@ mod inventory;
 mod kept_text;
 mod library_rules;
 pub mod offline;
+mod other_policy;
 mod plan;
 mod policy_checker;
 mod policy_claim;
 mod policy_file;
+mod policy_rank;
 mod policy_reason;
 mod problem;
 mod protected_kinds;
 pub mod rbac;
 mod ready_rule;
+mod release_claims;
 mod rule_changes;
 mod selector;
 mod stub;
@@ -39,16 +42,19 @@ pub use group_shape::{FoundGroup, policies_of_groups, policy_of_group, read_grou
 pub use groups::{CompiledGroup, GroupCount};
 pub use inventory::{ConditionInventory, PresentPolicy};
 pub use library_rules::{LibraryRules, LibraryState, UnreadLibraries, compile_library_rule};
+pub use other_policy::OtherPolicy;
 pub use plan::{IdRegistry, KindKey, KindPlan, PolicyInUse, RECORD_KIND, Released, WatchPlan, build_plan};
 pub use policy_claim::PolicyClaim;
 pub use policy_file::{
     NOT_AN_OBJECT_NAME, PolicyManifest, document_objects, is_object_name, parse_manifests, parse_policies,
     read_manifests, read_policies as read_file, read_text,
 };
+pub use policy_rank::PolicyRank;
 pub use policy_reason::PolicyReason;
 pub use problem::PolicyProblem;
 pub use protected_kinds::{NotAKind, PolicySettings, ProtectedKind};
 pub use ready_rule::{ConfigMapName, GroupRule};
+pub use release_claims::{ClaimedScope, OwnClaim, PolicyClaims, ReleaseIdentity};
 pub use rule_changes::changed_rules;
 pub use selector::parse_label_selector as parse_selector;
 pub use written_policy::WrittenPolicy;

@@ -17,7 +17,6 @@ use super::groups::{CompiledGroup, GroupCount};
 use super::library_rules::LibraryRules;
 use super::ready_rule::GroupRule;
 use rollcall_core::{GroupSummary, PolicySummary};
-use watcher::status::written_types;
 use watcher::wire::{HELM_RELEASE_ANNOTATION, INVENTORY_ANNOTATION, TRACKING_ANNOTATION};
 
 /// Group and kind, which identify a kind in any version.
@@ -232,6 +231,7 @@ fn parent_rule(policy: &PolicyInUse) -> ParentRule {
         counts: groups().filter_map(count_rule).collect(),
         proof: compiled.proof.clone(),
         remembers_selected: groups().any(CompiledGroup::remembers_selected),
+        is_shadow: compiled.shadow,
     }
 }
 
@@ -261,22 +261,21 @@ impl WatchPlan {
         self.kinds.values_mut().filter(chooses).for_each(|kind| kind.awaits_library = true);
     }
 
-    /// Leaves what these policies of other releases say on their parents to those. Nothing waits for labels of namespaces by which
-    /// they choose: this release may have no right to read them.
-    pub fn leave_to(&mut self, others: &[CompiledPolicy], registry: &IdRegistry) {
-        for other in others.iter().filter(|other| other.shape.is_none()) {
-            let kind = registry.find_kind(&other.parent.group, &other.parent.kind);
+    /// Leaves what policies of other releases say on their parents to those, by the kinds of these. Nothing waits for labels of
+    /// namespaces by which they choose: this release may have no right to read them.
+    pub fn leave_to(
+        &mut self,
+        others: impl IntoIterator<Item = (KindKey, ElsewhereRule)>,
+        registry: &IdRegistry,
+    ) {
+        for ((group, kind), rule) in others {
+            let kind = registry.find_kind(&group, &kind);
             let Some(plan) = kind.and_then(|kind| self.kinds.get_mut(&kind)) else { continue };
             if plan.interest.parent.is_empty() && plan.interest.release.is_empty() {
                 continue;
             }
-            let types = written_types(&other.condition, other.fallback.as_deref());
-            plan.interest.elsewhere.push(ElsewhereRule {
-                selector: other.selector.clone(),
-                namespace_selector: other.namespace_selector.clone(),
-                types: types.map(Into::into).collect(),
-            });
-            self.namespaces |= other.namespace_selector.is_some();
+            self.namespaces |= rule.namespace_selector.is_some();
+            plan.interest.elsewhere.push(rule);
         }
     }
 

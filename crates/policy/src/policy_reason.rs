@@ -17,6 +17,8 @@ pub enum PolicyReason {
     RulesUnavailable,
     /// It is not in force, so the other conditions have nothing to say.
     NotAccepted,
+    /// No release of Rollcall selects it any more.
+    NotSelected,
     /// All kinds that it names are watched.
     Watching,
     /// Rights are missing.
@@ -59,6 +61,7 @@ impl PolicyReason {
             PolicyReason::Conflict => "Conflict",
             PolicyReason::RulesUnavailable => "RulesUnavailable",
             PolicyReason::NotAccepted => "NotAccepted",
+            PolicyReason::NotSelected => "NotSelected",
             PolicyReason::Watching => "Watching",
             PolicyReason::Forbidden => "Forbidden",
             PolicyReason::Stale => "Stale",

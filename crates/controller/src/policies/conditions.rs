@@ -1,6 +1,8 @@
 //! Conditions `Accepted`, `Watching` and `Ready` of a policy: what became of it, and what keeps it from being carried
 //! out, with the command that mends it.
 
+use std::collections::BTreeMap;
+
 use aggregator::KindState;
 use api::ReadinessPolicyStatus;
 use api::policy::PolicyCondition;
@@ -141,6 +143,8 @@ pub(super) fn policy_status(
         // What is not understood here may be by another release: it is not taken away.
         accepted_generation: decided.accepted.map(|a| a.generation).or(old.accepted_generation),
         accepted: decided.accepted.map(|a| (*a.kept).clone()).or_else(|| old.accepted.clone()),
+        // Who has the policy is said beside.
+        accepted_by: BTreeMap::new(),
         missing_rights: decided.missing.all(),
         parents: numbers.map(|n| i64::try_from(n.parents).unwrap_or(i64::MAX)),
         ready: numbers.map(|n| i64::try_from(n.ready).unwrap_or(i64::MAX)),

@@ -1,12 +1,14 @@
 //! Policies of the cluster: watched, confirmed where they are gone, and reported on in their status.
 
 mod acceptance_notices;
+mod claim_changes;
 mod conditions;
 mod departures;
 mod grants;
 mod group_policies;
 mod inventory_client;
 mod inventory_map;
+mod left_policy;
 mod live_policy;
 mod namespace_selection;
 mod other_releases;
@@ -20,6 +22,7 @@ mod rights_text;
 mod script_libraries;
 mod status;
 mod watched_kinds;
+mod written_conditions;
 
 pub(crate) use grants::GrantSettings;
 pub(crate) use inventory_client::InventorySettings;

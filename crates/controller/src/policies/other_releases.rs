@@ -3,19 +3,30 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use policy::{CompiledPolicy, FoundPolicy, PolicySettings, WrittenPolicy};
+use policy::{
+    ClaimedScope, FoundPolicy, KindKey, OtherPolicy, OwnClaim, PolicyClaims, PolicySettings, ReleaseIdentity,
+    Released, WrittenPolicy,
+};
 use readiness::Time;
 use rollcall_core::StagedList;
 
-/// Time in which this release takes back what a policy said that was its own and has other labels now: no release may have it.
-const HANDED_OVER_AFTER: Duration = Duration::from_secs(30);
+use super::claim_changes::ClaimChange;
+use super::left_policy::LeftPolicy;
+use super::written_conditions::{add_conditions, conditions_of};
+
+/// Time in which a policy that no release has accepted, as far as its status says, may have been accepted all the same: by a
+/// release that could not say so yet. 2 min.
+const ACCEPTED_WITHIN: Duration = Duration::from_mins(2);
 
 /// Policies that the labels of this release do not select.
 #[derive(Default)]
 pub(super) struct OtherReleases {
+    pub(super) release: ReleaseIdentity,
     policies: StagedList<String, FoundPolicy>,
-    /// Since when policies are others' that were in force here.
-    moved: BTreeMap<String, Time>,
+    /// Those that this release had.
+    left: BTreeMap<String, LeftPolicy>,
+    /// Since when those that no release has accepted are as they are.
+    unaccepted: BTreeMap<String, Time>,
 }
 
 impl OtherReleases {
@@ -25,55 +36,158 @@ impl OtherReleases {
 
     pub(super) fn finish_list(&mut self) {
         self.policies.finish_list();
-        let Self { policies, moved } = self;
-        moved.retain(|name, _| policies.items().is_some_and(|others| others.contains_key(name)));
     }
 
     pub(super) fn stage(&mut self, found: FoundPolicy) {
         self.policies.stage_item(found.name.clone(), found);
     }
 
-    /// Handles one that was created or changed; `true` where it may speak for other parents than before.
+    /// Returns `true` if this one is among them.
+    pub(super) fn contains(&self, found: &FoundPolicy) -> bool {
+        self.policies
+            .items()
+            .and_then(|items| items.get(&found.name))
+            .is_some_and(|other| other.uid == found.uid)
+    }
+
+    /// Handles one that was created or changed; `true` where it may speak for other parents than before, or other releases
+    /// may have it.
     pub(super) fn apply(&mut self, found: &FoundPolicy) -> bool {
         let before = self.policies.apply_item(found.name.clone(), found.clone());
-        before
-            .is_none_or(|before| before.spec != found.spec || before.status.accepted != found.status.accepted)
+        let is_same = |before: &FoundPolicy| {
+            (&before.uid, &before.spec, &before.labels) == (&found.uid, &found.spec, &found.labels)
+        };
+        if !before.as_ref().is_some_and(is_same) {
+            self.unaccepted.remove(&found.name);
+            return true;
+        }
+        let claims = |of: &FoundPolicy| PolicyClaims::of(of, &self.release);
+        before.is_none_or(|before| {
+            before.status.accepted != found.status.accepted || claims(&before) != claims(found)
+        })
     }
 
     /// Handles one that is gone, or is this release's now; `true` if it was another's.
     pub(super) fn remove(&mut self, name: &str) -> bool {
-        self.moved.remove(name);
+        self.unaccepted.remove(name);
+        self.left.remove(name);
         self.policies.remove_item(&name.to_owned()).is_some()
     }
 
-    /// These policies were in force here until now.
-    pub(super) fn note_moved<'n>(&mut self, names: impl Iterator<Item = &'n str>, now: Time) {
-        let others = self.policies.items();
-        for name in names.filter(|name| others.is_some_and(|others| others.contains_key(*name))) {
-            self.moved.entry(name.to_owned()).or_insert(now);
+    /// What this one has left on parents that this release had; nothing where others have it.
+    pub(super) fn left_behind(&self, name: &str) -> Released {
+        let left = self.left.get(name).filter(|left| !left.is_handed_over(&self.release.namespaces));
+        left.map(|left| left.writes.clone()).unwrap_or_default()
+    }
+
+    /// Notes what their status says now; `in_force` are policies that were in force here until now. Returns what those left
+    /// that are gone.
+    pub(super) fn note<'n>(
+        &mut self,
+        in_force: impl Iterator<Item = &'n str>,
+        settings: &PolicySettings,
+        now: Time,
+    ) -> Released {
+        let mut lost = Released::new();
+        let Some(items) = self.policies.items() else { return lost };
+        let moved: Vec<&str> = in_force.filter(|name| items.contains_key(*name)).collect();
+        let namespaces = &self.release.namespaces;
+        for (_, left) in self.left.extract_if(.., |name, left| !is_there(items, name, left)) {
+            if !left.is_handed_over(namespaces) {
+                add_conditions(&mut lost, left.writes);
+            }
+        }
+        self.unaccepted.retain(|name, _| items.contains_key(name));
+        for (name, found) in items {
+            let claims = PolicyClaims::of(found, &self.release);
+            if claims.is_unaccepted() {
+                self.unaccepted.entry(name.clone()).or_insert(now);
+            } else {
+                self.unaccepted.remove(name);
+            }
+            let was_ours = claims.own != OwnClaim::Absent || moved.contains(&name.as_str());
+            if was_ours {
+                self.left.entry(name.clone()).or_insert_with(|| LeftPolicy::new(&found.uid, now));
+            }
+            if let Some(left) = self.left.get_mut(name) {
+                let written = WrittenPolicy::of(found, settings).compiled;
+                let writes = conditions_of(written.iter().filter(|spec| !spec.shadow));
+                left.note(claims, found.status.accepted.is_some(), writes, now);
+            }
+        }
+        self.left.retain(|_, left| !left.is_done(namespaces, now));
+        lost
+    }
+
+    /// What policies left that this release had: as long as it is not all taken back, by parent kind. Where others may have
+    /// some, their words are kept by what is [left to them](OtherReleases::speaking).
+    pub(super) fn released(&self) -> Released {
+        let mut released = Released::new();
+        let namespaces = &self.release.namespaces;
+        for left in self.left.values().filter(|left| !left.is_handed_over(namespaces)) {
+            for (kind, types) in left.remains() {
+                released.entry(kind.clone()).or_default().extend(types.iter().cloned());
+            }
+        }
+        released
+    }
+
+    /// Returns `true` while what stands on parents of this kind is left alone, and may have to be taken back later.
+    pub(super) fn may_release(&self, kind: &KindKey, now: Time) -> bool {
+        self.left.values().any(|left| left.is_left_alone(now) && left.writes.contains_key(kind))
+    }
+
+    /// Returns `true` if this release had some of them.
+    pub(super) fn has_left(&self) -> bool {
+        !self.left.is_empty()
+    }
+
+    /// No parent of this kind has an entry any more that is to be taken back.
+    pub(super) fn note_clean(&mut self, kind: &KindKey, now: Time) {
+        for left in self.left.values_mut().filter(|left| !left.is_left_alone(now)) {
+            left.note_clean(kind);
         }
     }
 
-    /// Nothing can be taken back now: the time to do so begins anew.
-    pub(super) fn put_off(&mut self, now: Time) {
-        for since in self.moved.values_mut().filter(|since| **since + HANDED_OVER_AFTER > now) {
-            *since = now;
+    /// What speaks for parents that this release is to leave alone: what another one writes, or may write.
+    pub(super) fn speaking(&self, settings: &PolicySettings, now: Time) -> Vec<OtherPolicy> {
+        let mut speaking = Vec::new();
+        for (name, found) in self.policies.items().into_iter().flatten() {
+            let claims = PolicyClaims::of(found, &self.release);
+            let (scope, may_be_theirs) = match self.left.get(name) {
+                Some(left) => (left.scope_of_others(), left.is_left_alone(now)),
+                None if claims.is_unclaimed => (ClaimedScope::Everywhere, false),
+                None => {
+                    let since = self.unaccepted.get(name);
+                    let may_be_accepted = since.is_none_or(|since| *since + ACCEPTED_WITHIN > now);
+                    (claims.others.clone(), claims.releases.is_empty() && may_be_accepted)
+                }
+            };
+            let is_covered = scope.covers(&self.release.namespaces);
+            speaking.extend(OtherPolicy::accepted(found, &scope, &claims.releases, settings));
+            if may_be_theirs && !is_covered {
+                speaking.push(OtherPolicy::left_alone(found, settings));
+            }
         }
+        speaking
     }
 
-    /// What speaks for parents that this release is to leave alone: what some release has accepted, and writes.
-    pub(super) fn claims(&self, settings: &PolicySettings, now: Time) -> Vec<CompiledPolicy> {
-        let is_handed_over =
-            |name: &str| self.moved.get(name).is_none_or(|since| *since + HANDED_OVER_AFTER <= now);
-        let speaks =
-            |(name, found): &(&String, &FoundPolicy)| is_handed_over(name) && found.status.accepted.is_some();
-        let others = self.policies.items().into_iter().flatten().filter(speaks);
-        let written = others.flat_map(|(_, found)| WrittenPolicy::of(found, settings).compiled);
-        written.filter(|compiled| !compiled.shadow).collect()
+    /// What this release has to say of them now.
+    pub(super) fn changes(&self, now: Time) -> impl Iterator<Item = (&FoundPolicy, ClaimChange)> {
+        let items = self.policies.items().into_iter().flatten();
+        items.filter_map(move |(name, found)| {
+            Some((found, self.left.get(name)?.change(&self.release.namespaces, now)?))
+        })
     }
 
-    /// When the next of them is to be left alone, of which it was not known then.
-    pub(super) fn next_handover(&self, then: Time) -> Option<Time> {
-        self.moved.values().map(|since| *since + HANDED_OVER_AFTER).filter(|at| *at > then).min()
+    /// When something is to be decided anew that could not be decided then.
+    pub(super) fn next_step(&self, then: Time) -> Option<Time> {
+        let steps = self.left.values().filter_map(|left| left.next_step(then));
+        let unaccepted = self.unaccepted.values().map(|since| *since + ACCEPTED_WITHIN);
+        steps.chain(unaccepted.filter(|at| *at > then)).min()
     }
+}
+
+fn is_there(items: &BTreeMap<String, FoundPolicy>, name: &str, left: &LeftPolicy) -> bool {
+    items.get(name).is_some_and(|found| found.uid == left.uid)
 }

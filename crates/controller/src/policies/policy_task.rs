@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use policy::{FoundPolicy, PolicyBook, PolicySettings, Released, WatchPlan, build_plan};
+use policy::{
+    FoundPolicy, OtherPolicy, PolicyBook, PolicySettings, ReleaseIdentity, Released, WatchPlan, build_plan,
+};
 use readiness::Time;
 use rollcall_core::StagedList;
 use tokio::sync::{mpsc, watch};
@@ -64,6 +66,8 @@ pub(crate) struct PolicyTask {
     pub(crate) grants: GrantSettings,
     /// How it keeps what policies wrote.
     pub(crate) inventory: InventorySettings,
+    /// How policies' status names it.
+    pub(crate) release: ReleaseIdentity,
 }
 
 impl PolicyTask {
@@ -80,8 +84,7 @@ impl PolicyTask {
             PolicyStatusWriter::new(&self.context, self.clock.clone(), self.leadership.clone(), notices);
         let mut granter = RightsGranter::new(&self.context, self.grants.clone(), self.leadership.clone());
         let mut inventory = InventoryClient::new(&self.context, &self.inventory, self.leadership.clone());
-        let mut releases = ReleaseCheck::default();
-        let mut snapshot = self.snapshot.clone();
+        let (mut releases, mut snapshot) = (ReleaseCheck::default(), self.snapshot.clone());
         let mut records = self.context.records.trouble.subscribe();
         let writes_status = matches!(self.source, PolicySource::Cluster(_));
         loop {
@@ -119,7 +122,7 @@ impl PolicyTask {
                     false
                 }
                 result = inventory.next_result(), if writes_status => state.apply_inventory(result),
-                () = releases.next_check(), if !self.grants.roles.is_empty() || state.inventory.is_some() => {
+                () = releases.next_check(), if self.looks_for_entries(&state) => {
                     releases.settle(&mut state, &self.context.reflector, &self.snapshot.borrow().clone())
                 }
                 () = status_is_due(&mut snapshot, &mut records, &mut statuses), if writes_status => {
@@ -129,8 +132,14 @@ impl PolicyTask {
             };
             if replan {
                 self.replan_all(&mut state, &mut kinds)?;
+                self.write_claims(&state, &mut statuses);
             }
         }
+    }
+
+    /// Returns `true` if somebody waits until entries are gone that are to be removed.
+    fn looks_for_entries(&self, state: &PolicyTaskState) -> bool {
+        !self.grants.roles.is_empty() || state.inventory.is_some() || state.others.has_left()
     }
 
     /// What is known at first: the policies of a file, or nothing.
@@ -141,6 +150,7 @@ impl PolicyTask {
             PolicySource::Cluster(selector) => {
                 state.groups = GroupPolicies::new(selector, &state.failures);
                 state.selector = selector.clone();
+                state.others.release = self.release.clone();
                 state.rights.await_releases(true);
             }
             PolicySource::File(found) => {
@@ -187,11 +197,20 @@ impl PolicyTask {
         let numbers = self.snapshot.borrow().clone();
         let records = self.context.records.trouble.borrow().clone();
         let troubles = PolicyTroubles { rights: state.rights.findings(), grants, records: records.as_ref() };
+        statuses.begin_pass();
+        self.write_claims(state, statuses);
         statuses.write_statuses(state.policies.items(), &state.book, &numbers, &troubles);
     }
 
+    /// Says which policies are in use here, before anything is written on their parents, and which are not any more.
+    fn write_claims(&self, state: &PolicyTaskState, statuses: &mut PolicyStatusWriter) {
+        if matches!(self.source, PolicySource::Cluster(_)) {
+            statuses.write_claims(state.claim_changes(self.clock.now()), &self.release);
+        }
+    }
+
     /// An event of the policies' watch; `true` where a new plan is due. A status that somebody else has changed is written
-    /// again.
+    /// again, and so is a claim.
     fn on_policy_event(
         &self,
         event: FollowEvent<ParentObject>,
@@ -206,7 +225,8 @@ impl PolicyTask {
         let (moved, suspects) = state.apply_event(event, &self.policies_read);
         state.departures.confirm(&self.context.client, suspects);
         let found = applied.and_then(|name| state.policies.items()?.get(&name));
-        if !moved && found.is_some_and(|found| statuses.was_edited(found)) {
+        let is_unclaimed = |found: &FoundPolicy| !self.release.has_claimed(found);
+        if !moved && found.is_some_and(|found| statuses.was_edited(found) || is_unclaimed(found)) {
             self.write_statuses(state, grants, statuses);
         }
         moved
@@ -230,7 +250,7 @@ impl PolicyTask {
     }
 
     /// Waits until a policy that was never accepted has been refused for [`REFUSED_FOR_LONG`], when its Trues are taken back, or
-    /// until one that moved is left to another release.
+    /// until something is to be decided of policies of other releases.
     /// `decided_at`: what was due then was looked at.
     async fn next_in_time(
         &self,
@@ -239,7 +259,7 @@ impl PolicyTask {
         decided_at: Time,
     ) {
         let taken_back = refused_since.values().map(|since| *since + REFUSED_FOR_LONG);
-        let next = taken_back.filter(|at| *at > decided_at).chain(others.next_handover(decided_at)).min();
+        let next = taken_back.filter(|at| *at > decided_at).chain(others.next_step(decided_at)).min();
         match next {
             Some(at) => tokio::time::sleep(at - self.clock.now()).await,
             None => std::future::pending().await,
@@ -270,16 +290,14 @@ impl PolicyTask {
 
     fn replan_all(&self, state: &mut PolicyTaskState, kinds: &mut KindTasks) -> anyhow::Result<()> {
         let now = self.clock.now();
-        if !self.leadership.may_write() {
-            state.others.put_off(now);
-        }
         if !state.decide(&self.settings, now) {
             return Ok(());
         }
         self.context.metrics.planned.policies_refused(state.refusals());
         state.libraries.follow_needed(&self.context, &state.book.in_use);
         let mut plan = build_plan(&state.book.in_use, &state.released, &mut state.registry, &state.libraries);
-        plan.leave_to(&state.others.claims(&self.settings, now), &state.registry);
+        let others = state.others.speaking(&self.settings, now);
+        plan.leave_to(others.iter().flat_map(|other| other.rules(&state.book)), &state.registry);
         if plan.namespaces && state.namespaces.is_none() {
             state.namespaces = Some(self.follow_own(namespace_kind));
         }
@@ -338,13 +356,14 @@ impl PolicyTask {
         if is_first {
             self.replan_all(state, kinds)?;
         }
-        let others = state.others.claims(&self.settings, self.clock.now());
+        let others = state.others.speaking(&self.settings, self.clock.now());
+        let others = others.iter().flat_map(OtherPolicy::specs);
         let relisted: Vec<_> = if is_first {
             // What is left to other releases did not wait for labels: those that are not known match.
-            others.iter().filter(|other| other.namespace_selector.is_some()).collect()
+            others.filter(|other| other.namespace_selector.is_some()).collect()
         } else {
             let own = state.book.in_use.iter().map(|policy| &policy.compiled);
-            policies_choosing_otherwise(own.chain(&others), &changes).collect()
+            policies_choosing_otherwise(own.chain(others), &changes).collect()
         };
         let now = Instant::now();
         for policy in relisted {

@@ -1,7 +1,7 @@
 //! State of the task that watches policies: which were found, which are in force, and what is released. No clock and no
 //! requests.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use aggregator::Acceptance;
@@ -15,10 +15,10 @@ use rollcall_core::StagedList;
 use tokio::sync::watch;
 use tracing::{info, warn};
 use watcher::plan::LabelMatcher;
-use watcher::status::written_types;
 use watcher::wire::ChildObject;
 use watcher::{ApiFailureCause, FollowEvent, FollowFailure, ParentObject};
 
+use super::claim_changes::ClaimChange;
 use super::departures::Departures;
 use super::group_policies::GroupPolicies;
 use super::inventory_client::InventoryResult;
@@ -26,6 +26,7 @@ use super::namespace_selection::{NamespaceLabels, RelistSchedule};
 use super::other_releases::OtherReleases;
 use super::rights::RightsReviewer;
 use super::script_libraries::ScriptLibraries;
+use super::written_conditions::{add_conditions, conditions_of};
 use crate::failure_reporter::FailureReporter;
 
 /// Time after which the Trues of a policy that is refused, and was never accepted, are taken back.
@@ -38,6 +39,8 @@ pub(super) struct PolicyTaskState {
     pub(super) policies: StagedList<String, FoundPolicy>,
     pub(super) departures: Departures,
     pub(super) others: OtherReleases,
+    /// Policies whose status has said that this release has them, for as long as it selects them.
+    claimed: BTreeSet<String>,
     pub(super) groups: GroupPolicies,
     pub(super) book: PolicyBook,
     /// Since when policies are refused that were never accepted.
@@ -96,17 +99,23 @@ impl PolicyTaskState {
                 return (self.insert_policy(&policy) || was_others, Vec::new());
             }
             FollowEvent::Delete(policy) => {
+                let left = self.others.left_behind(&policy.child.meta.name);
+                add_conditions(&mut self.released, left);
                 let was_others = self.others.remove(&policy.child.meta.name);
                 let (moved, suspects) = self.remove(&policy);
                 return (moved || was_others, suspects);
             }
             FollowEvent::InitDone => {
                 self.others.finish_list();
-                let gone: Vec<_> = self.policies.finish_list().into_values().collect();
+                let gone = self.policies.finish_list().into_values();
+                // The list itself says of the others that they are not for this release any more.
+                let gone: Vec<_> = gone.filter(|found| !self.others.contains(found)).collect();
                 let items = self.policies.items().into_iter().flatten();
                 for name in items.clone().map(|(name, _)| name) {
                     self.departures.refute(name);
                 }
+                let claimed = items.clone().filter(|(_, found)| self.others.release.has_claimed(found));
+                self.claimed = claimed.map(|(name, _)| name.clone()).collect();
                 for found in &gone {
                     self.departures.suspect(found.clone());
                 }
@@ -125,9 +134,9 @@ impl PolicyTaskState {
     }
 
     fn remove(&mut self, policy: &ParentObject) -> (bool, Vec<FoundPolicy>) {
-        let Some(gone) = self.policies.remove_item(&policy.child.meta.name.to_string()) else {
-            return (false, Vec::new());
-        };
+        let name = policy.child.meta.name.to_string();
+        self.claimed.remove(&name);
+        let Some(gone) = self.policies.remove_item(&name) else { return (false, Vec::new()) };
         if !self.selector.matches(&policy.child.meta.labels) {
             // The event itself says that it is not for this release any more.
             return (true, Vec::new());
@@ -139,6 +148,9 @@ impl PolicyTaskState {
     pub(super) fn insert_policy(&mut self, policy: &ParentObject) -> bool {
         let found = read_policy(policy);
         self.departures.refute(&found.name);
+        if self.others.release.has_claimed(&found) {
+            self.claimed.insert(found.name.clone());
+        }
         let old = self.policies.apply_item(found.name.clone(), found.clone());
         // Rollcall's own status writes cause events too; only a change of the spec requires a new plan. A changed CRD
         // makes one of the same generation: a default appears, or a field is pruned.
@@ -155,16 +167,21 @@ impl PolicyTaskState {
         let Some(items) = self.policies.items() else { return false };
         self.decided_at = now;
         let before = written(&self.book.in_use);
-        self.others.note_moved(self.book.in_use.iter().map(|used| &*used.name), now);
+        let in_force = self.book.in_use.iter().map(|used| &*used.name);
+        let lost = self.others.note(in_force, settings, now);
         let departing = self.departures.suspected().filter(|found| !items.contains_key(&found.name));
         let found = items.values().chain(departing).chain(self.groups.policies());
         self.book.decide(found, settings, &self.libraries, &mut self.registry);
         self.note_refused(now);
         // What a policy said that is gone or changed is taken back from its parents.
-        for (key, types) in before {
-            self.released.entry(key).or_default().extend(types);
+        for left in [before, lost, self.others.released()] {
+            add_conditions(&mut self.released, left);
         }
         self.note_inventory();
+        // Where a policy of this release writes it, there is nothing to look for.
+        for key in self.others.released().keys().filter(|key| !self.released.contains_key(*key)) {
+            self.others.note_clean(key, now);
+        }
         true
     }
 
@@ -176,9 +193,7 @@ impl PolicyTaskState {
             let departing = self.departures.suspected().filter(|found| !items.contains_key(&found.name));
             let present = items.values().chain(departing).map(|found| present_policy(found, &self.book));
             inventory.note_policies(&present.collect::<Vec<_>>());
-            for (key, types) in inventory.left_behind() {
-                self.released.entry(key).or_default().extend(types);
-            }
+            add_conditions(&mut self.released, inventory.left_behind());
         }
         for (key, types) in written(&self.book.in_use) {
             if let Some(released) = self.released.get_mut(&key) {
@@ -217,6 +232,7 @@ impl PolicyTaskState {
     /// No parent of this kind has an entry of these types any more.
     pub(super) fn settle_release(&mut self, key: &KindKey) {
         let Some(types) = self.released.remove(key) else { return };
+        self.others.note_clean(key, self.decided_at);
         let done = self.inventory.as_mut().map(|inventory| inventory.settle_release(key, &types));
         for policy in done.into_iter().flatten() {
             info!(policy, "the entries of a deleted policy are removed");
@@ -232,6 +248,18 @@ impl PolicyTaskState {
             }
             self.refused_since.insert(policy.name.clone(), since);
         }
+    }
+
+    /// What is to be said in the status of policies of who has them: of those in use here, and of those that this release had.
+    pub(super) fn claim_changes(&self, now: Time) -> Vec<(&FoundPolicy, ClaimChange)> {
+        let release = &self.others.release;
+        let in_use = self.book.in_use.iter().filter_map(|used| self.policies.items()?.get(&used.name));
+        let accepted = in_use.filter_map(|found| {
+            let accepted = self.book.accepted.get(&found.name);
+            let is_first = !self.claimed.contains(&found.name);
+            Some((found, ClaimChange::accept(found, accepted, release, is_first)?))
+        });
+        accepted.chain(self.others.changes(now)).collect()
     }
 
     /// All policies, and whether each is refused.
@@ -253,16 +281,8 @@ fn present_policy<'p>(found: &'p FoundPolicy, book: &PolicyBook) -> PresentPolic
     }
 }
 
-/// Types of conditions that these policies write, by parent kind. Not on ReadinessGroups: what is written there goes with
-/// the group, and those of another release are not for this one to clean.
 fn written<'p>(policies: impl IntoIterator<Item = &'p PolicyInUse>) -> Released {
-    let mut written = Released::new();
-    for PolicyInUse { compiled, .. } in policies.into_iter().filter(|used| used.compiled.shape.is_none()) {
-        let key = (compiled.parent.group.clone(), compiled.parent.kind.clone());
-        let types = written_types(&compiled.condition, compiled.fallback.as_deref());
-        written.entry(key).or_default().extend(types.map(str::to_owned));
-    }
-    written
+    conditions_of(policies.into_iter().map(|used| &used.compiled))
 }
 
 /// Logs a failure to read policies, with its remedy.
@@ -282,5 +302,7 @@ fn report_trouble(failures: &FailureReporter, trouble: FollowFailure) {
     });
 }
 
+#[cfg(test)]
+mod release_tests;
 #[cfg(test)]
 mod tests;

@@ -67,6 +67,8 @@ impl ReleaseCheck {
         self.absent_since =
             absent.map(|key| (key.clone(), before.get(key).copied().unwrap_or(now))).collect();
         let is_clean = |(key, types): &(&KindKey, &BTreeSet<String>)| match known(key) {
+            // What is left alone for a while is not looked for.
+            _ if state.others.may_release(key, state.decided_at) => false,
             Some((id, KindState::Synced)) => !has_entries(reflector, id, types),
             Some((_, KindState::Absent)) => {
                 self.absent_since.get(*key).is_some_and(|since| now - *since >= ABSENT_FOR_LONG)

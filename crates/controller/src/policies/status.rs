@@ -13,14 +13,16 @@ use futures::stream::FuturesUnordered;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use kube::core::PartialObjectMeta;
-use policy::{FoundPolicy, PolicyBook, PolicyInUse};
+use policy::{FoundPolicy, PolicyBook, PolicyInUse, ReleaseIdentity};
 use readiness::Time;
 use rustc_hash::FxHasher;
+use serde_json::{Value, json};
 use timer::{Backoff, Seed};
 use tracing::{debug, warn};
 use watcher::status::FIELD_MANAGER;
 
 use super::acceptance_notices::acceptance_notice;
+use super::claim_changes::ClaimChange;
 use super::conditions::{DecidedPolicy, MissingRights, policy_status};
 use super::grants::GrantFindings;
 use super::rights::RightsFindings;
@@ -44,6 +46,9 @@ const PROBES_AFTER: u32 = 4;
 /// Shortest interval between two of those. 1 s.
 const STATUS_PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Time in which no claim is written after the server was seen to drop one. 10 min.
+const CLAIMS_DROPPED_FOR: Duration = Duration::from_mins(10);
+
 /// Status as this process last wrote it.
 #[derive(Clone, Debug)]
 struct WrittenStatus {
@@ -57,16 +62,37 @@ struct WrittenStatus {
 impl WrittenStatus {
     /// True if another writer has changed the status since.
     fn was_edited(&self, found: &FoundPolicy) -> bool {
-        found.version > self.version && found.status != self.status
+        found.version > self.version && without_claims(&found.status) != self.status
     }
+}
+
+/// A status but for who has the policy, which is written beside.
+fn without_claims(status: &ReadinessPolicyStatus) -> ReadinessPolicyStatus {
+    ReadinessPolicyStatus { accepted_by: BTreeMap::new(), ..status.clone() }
+}
+
+/// What this process last wrote of who has a policy.
+#[derive(Clone, Debug)]
+struct WrittenClaim {
+    uid: String,
+    /// resourceVersion that the policy got by it.
+    version: u64,
+    /// It said that this release has it.
+    accepts: bool,
+}
+
+/// What a write says.
+enum WrittenPart {
+    /// Who has the policy.
+    Claim { uid: String, accepts: bool },
+    /// All else, with the Event that tells of it.
+    Status { status: Box<ReadinessPolicyStatus>, notice: Option<EventNotice> },
 }
 
 /// Write that has ended.
 struct SettledStatus {
     name: String,
-    status: ReadinessPolicyStatus,
-    /// The Event that tells of it.
-    notice: Option<EventNotice>,
+    part: WrittenPart,
     /// When it was decided.
     at: Time,
     /// The resourceVersion of the server's answer; `None` if none came.
@@ -90,6 +116,9 @@ pub(super) struct PolicyStatusWriter {
     reporter: FailureReporter,
     seed: Seed,
     written: BTreeMap<String, WrittenStatus>,
+    claims: BTreeMap<String, WrittenClaim>,
+    /// When the server was last seen to drop a claim: the definition of policies is of an older version.
+    claims_dropped: Option<Time>,
     retry_at: Option<Time>,
     under_way: FuturesUnordered<BoxFuture<'static, SettledStatus>>,
     /// Policies that a write is under way for.
@@ -116,6 +145,8 @@ impl PolicyStatusWriter {
             reporter: context.failures.clone(),
             seed: context.seed,
             written: BTreeMap::new(),
+            claims: BTreeMap::new(),
+            claims_dropped: None,
             retry_at: None,
             under_way: FuturesUnordered::new(),
             writing: BTreeSet::new(),
@@ -140,6 +171,39 @@ impl PolicyStatusWriter {
         self.written.get(&found.name).is_some_and(|written| written.was_edited(found))
     }
 
+    /// All that is due is looked at again by what follows.
+    pub(super) fn begin_pass(&mut self) {
+        self.retry_at = None;
+    }
+
+    /// Begins writes that say who has policies.
+    pub(super) fn write_claims<'f>(
+        &mut self,
+        changes: impl IntoIterator<Item = (&'f FoundPolicy, ClaimChange)>,
+        release: &ReleaseIdentity,
+    ) {
+        if !self.leadership.may_write() {
+            return;
+        }
+        let now = self.clock.now();
+        for (found, change) in changes {
+            let accepts = matches!(change, ClaimChange::Accept { .. });
+            let written = self.claims.get(&found.name).filter(|written| written.uid == found.uid);
+            if written.is_some_and(|written| written.version > found.version) {
+                // The watch has not brought it yet.
+                continue;
+            }
+            if accepts && written.is_some_and(|written| written.accepts && written.version == found.version) {
+                self.claims_dropped = Some(now);
+            }
+            if accepts && self.claims_dropped.is_some_and(|at| at + CLAIMS_DROPPED_FOR > now) {
+                continue;
+            }
+            let part = WrittenPart::Claim { uid: found.uid.clone(), accepts };
+            self.write_when_due(&found.name, (change.patch(found, release, now), part), now, now);
+        }
+    }
+
     /// Begins the writes that are due. They go on while [`PolicyStatusWriter::wait_until_due`] is polled.
     pub(super) fn write_statuses(
         &mut self,
@@ -148,7 +212,6 @@ impl PolicyStatusWriter {
         snapshot: &StatsSnapshot,
         troubles: &PolicyTroubles<'_>,
     ) {
-        self.retry_at = None;
         let Some(found) = found else { return };
         if !self.leadership.may_write() {
             // Another replica leads now: its writes are part of the policies as read.
@@ -157,7 +220,8 @@ impl PolicyStatusWriter {
         }
         let now = self.clock.now();
         self.written.retain(|name, _| found.contains_key(name));
-        self.failing.retain(|name, _| found.contains_key(name));
+        self.claims.retain(|name, _| found.contains_key(name));
+        self.failing.retain(|name, failing| found.contains_key(name) || failing.not_before > now);
         for policy in found.values() {
             let accepted = |p: &&PolicyInUse| p.name == policy.name && p.acceptance == Acceptance::Accepted;
             let used = book.in_use.iter().find(accepted);
@@ -169,7 +233,7 @@ impl PolicyStatusWriter {
             let is_edited = self.was_edited(policy);
             let (old, at) = match self.written.get(&policy.name) {
                 Some(written) => (written.status.clone(), written.at),
-                None => (policy.status.clone(), Time::default()),
+                None => (without_claims(&policy.status), Time::default()),
             };
             // As long as its rules are not read, what is said of them stands.
             let is_refused =
@@ -185,25 +249,20 @@ impl PolicyStatusWriter {
                 records: troubles.records.filter(|_| used.is_some_and(|u| u.compiled.remembers_outcomes())),
             };
             let status = policy_status(policy, &decided, numbers, snapshot, &old, now);
-            if status == *(if is_edited { &policy.status } else { &old }) {
+            if status == (if is_edited { without_claims(&policy.status) } else { old.clone() }) {
                 continue;
             }
             let only_numbers =
                 ReadinessPolicyStatus { parents: old.parents, ready: old.ready, ..status.clone() } == old;
             let earliest = if only_numbers || is_edited { at + STATUS_INTERVAL } else { now };
             let notice = acceptance_notice(policy, &old, &status);
-            self.write_when_due(&policy.name, (status, notice), earliest, now);
+            let part = WrittenPart::Status { status: Box::new(status.clone()), notice };
+            self.write_when_due(&policy.name, (json!({ "status": status }), part), earliest, now);
         }
     }
 
     /// Begins a write, or remembers when to try it again.
-    fn write_when_due(
-        &mut self,
-        name: &str,
-        (status, notice): (ReadinessPolicyStatus, Option<EventNotice>),
-        earliest: Time,
-        now: Time,
-    ) {
+    fn write_when_due(&mut self, name: &str, (body, part): (Value, WrittenPart), earliest: Time, now: Time) {
         let failing = self.failing.get(name).map_or(now, |failing| failing.not_before);
         let due = earliest.max(failing).max(self.not_before);
         if due > now {
@@ -218,33 +277,28 @@ impl PolicyStatusWriter {
         let (api, name) = (self.api.clone(), name.to_owned());
         self.writing.insert(name.clone());
         self.under_way.push(Box::pin(async move {
-            let patch = Patch::Merge(serde_json::json!({ "status": status }));
+            let patch = Patch::Merge(body);
             let params =
                 PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
             let write = api.patch_status(&name, &params, &patch);
             let answer = tokio::time::timeout(STATUS_WRITE_TIMEOUT, write).await.ok();
-            SettledStatus {
-                name,
-                status,
-                notice,
-                at: now,
-                answer: answer.map(|a| a.map(|meta| version_of(&meta))),
-            }
+            SettledStatus { name, part, at: now, answer: answer.map(|a| a.map(|meta| version_of(&meta))) }
         }));
     }
 
     fn settle(&mut self, settled: SettledStatus) {
-        let SettledStatus { name, status, notice, at, answer } = settled;
+        let SettledStatus { name, part, at, answer } = settled;
         self.writing.remove(&name);
         let (cause, error) = match answer {
             Some(Ok(version)) => {
                 self.failures = 0;
                 self.failing.remove(&name);
-                if let (Some(notices), Some(notice)) = (&self.notices, notice) {
-                    notices.send_notice(notice);
-                }
-                self.written.insert(name, WrittenStatus { status, at, version });
+                self.note_written(name, part, at, version);
                 return;
+            }
+            Some(Err(kube::Error::Api(error))) if error.code == 409 => {
+                debug!(policy = name, "policy was changed; looking at it again");
+                ("conflict".to_owned(), None)
             }
             Some(Err(kube::Error::Api(error))) if error.code == 404 => {
                 debug!(policy = name, "policy was deleted");
@@ -266,6 +320,22 @@ impl PolicyStatusWriter {
             self.reporter.report("write policy status", cause, move |failures| {
                 warn!(policy = name, error, failures, "failed to patch status of the policy");
             });
+        }
+    }
+}
+
+impl PolicyStatusWriter {
+    fn note_written(&mut self, name: String, part: WrittenPart, at: Time, version: u64) {
+        match part {
+            WrittenPart::Claim { uid, accepts } => {
+                self.claims.insert(name, WrittenClaim { uid, version, accepts });
+            }
+            WrittenPart::Status { status, notice } => {
+                if let (Some(notices), Some(notice)) = (&self.notices, notice) {
+                    notices.send_notice(notice);
+                }
+                self.written.insert(name, WrittenStatus { status: *status, at, version });
+            }
         }
     }
 }
@@ -294,7 +364,6 @@ pub(super) struct PolicyTroubles<'t> {
 #[cfg(test)]
 mod tests {
     use policy::read_policy;
-    use serde_json::json;
 
     use super::*;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use aggregator::KindId;
 use policy::rbac::inventory_name;
-use policy::{PolicySettings, WatchPlan};
+use policy::{PolicySettings, ReleaseIdentity, WatchPlan};
 use rollcall_core::{Core, KindEvent};
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedSender};
 use tokio::sync::{Semaphore, watch};
@@ -86,6 +86,11 @@ pub(super) fn wire_policies(
 ) -> PolicyTask {
     let PolicyResults { plans, policies_read, inventory_trouble } = results;
     let name = inventory_name(&args.lease.lease_name);
+    // What no two releases may share: the ConfigMap of what their policies wrote is named by it, too.
+    let release = ReleaseIdentity {
+        name: format!("{}/{}", context.records.namespace, args.lease.lease_name),
+        namespaces: args.namespaces.clone(),
+    };
     PolicyTask {
         source,
         context,
@@ -97,6 +102,7 @@ pub(super) fn wire_policies(
         leadership: shared.leadership.clone(),
         grants: GrantSettings { roles: args.grant_roles.clone(), notices },
         inventory: InventorySettings { name, trouble: inventory_trouble },
+        release,
     }
 }
 

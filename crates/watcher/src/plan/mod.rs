@@ -28,6 +28,7 @@ pub use shape::{ReadShape, ShapeMatcher, ShapeRefusal};
 pub use template::{ParentTemplate, ParentTemplateError};
 
 use crate::status::{OwnTypes, written_types};
+use crate::wire::WireMeta;
 
 /// Parents for which a policy of another release speaks: what it writes there is written by the same field manager, and is not
 /// ours.
@@ -37,8 +38,26 @@ pub struct ElsewhereRule {
     pub selector: LabelMatcher,
     /// Label selector of the parents' namespaces; one whose labels are not known matches.
     pub namespace_selector: Option<LabelMatcher>,
+    /// Namespaces to whose parents that release is restricted; empty for all. Parents without a namespace may be its own in any case.
+    pub namespaces: Vec<Box<str>>,
     /// Types of conditions that it writes.
     pub types: Vec<Box<str>>,
+    /// The policy and its release, in words; empty where no policy gives way to it.
+    pub policy: ArcStr,
+    /// Policies of this release that give way to it where both select a parent: younger ones that write the same condition.
+    pub outranks: Vec<PolicyId>,
+}
+
+impl ElsewhereRule {
+    /// Returns `true` for a parent for which it speaks, as far as that is known: `may_be_in` says whether its namespace may have
+    /// labels that a selector matches.
+    pub(crate) fn may_choose(&self, meta: &WireMeta, may_be_in: impl Fn(&LabelMatcher) -> bool) -> bool {
+        // Where a release is restricted to namespaces, it has the parents without one all the same.
+        let is_everywhere = self.namespaces.is_empty() || meta.namespace.is_empty();
+        (is_everywhere || self.namespaces.contains(&meta.namespace))
+            && self.selector.matches(&meta.labels)
+            && self.namespace_selector.as_ref().is_none_or(may_be_in)
+    }
 }
 
 /// Everything that the reflector needs to know about one kind.
@@ -277,6 +296,8 @@ pub struct ParentRule {
     pub proof: Option<ProofRule>,
     /// Outcomes are remembered of children that the parent selects by labels or by name.
     pub remembers_selected: bool,
+    /// The policy is in shadow mode: what stands on the parent is another one's, where there is such.
+    pub is_shadow: bool,
 }
 
 impl ParentRule {
@@ -306,6 +327,7 @@ impl ParentRule {
             counts: Vec::new(),
             proof: None,
             remembers_selected: false,
+            is_shadow: false,
         }
     }
 }

@@ -292,7 +292,7 @@ fn read_parent(
     let sent = parts.last_written.find(UidKey::from_text(&meta.uid));
     let row = read_parent_row(meta, object, interest, of_parent, &parts.store.selectors, &before, &sent);
     // A parent that no policy selects is of interest only while it carries conditions of Rollcall's.
-    (!rules.is_empty() || row.status.written().next().is_some()).then(|| Box::new(row))
+    (of_parent.is_selected() || row.status.written().next().is_some()).then(|| Box::new(row))
 }
 
 /// Returns `true` if an object with this metadata would get a row.
@@ -300,5 +300,5 @@ pub(super) fn wants_object(parts: &ReflectorParts, kind: KindId, meta: &WireMeta
     let Some(plan) = parts.store.plans.planned(kind) else { return false };
     let links = resolve_links(parts.store.link_tables(), &plan.interest, meta);
     release_links(parts.store.link_tables(), &links);
-    !links.is_empty() || !parts.store.namespaces.parent_rules(&plan.interest, meta, None).rules.is_empty()
+    !links.is_empty() || parts.store.namespaces.parent_rules(&plan.interest, meta, None).is_selected()
 }

@@ -78,7 +78,7 @@ pub use row::{NamespaceName, ObjectRow, RefinedCause};
 pub use row_store::ApplyOutcome;
 pub use rule_breaker::RuleSuspension;
 pub use rule_work::{RuleWork, RuleWorkMark};
-pub use rules_of_parent::OutrankedPolicy;
+pub use rules_of_parent::{OutrankedPolicy, RulingPolicy};
 pub use selector_interner::name_hash;
 pub use tombstones::ReadStart;
 pub use uid_key::FullUid;

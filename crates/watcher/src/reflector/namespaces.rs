@@ -9,8 +9,8 @@ use rustc_hash::FxHashSet;
 use serde_json::value::RawValue;
 
 use super::row::NamespaceName;
-use super::rules_of_parent::{OutrankedPolicy, RulesOfParent};
-use crate::plan::{Interest, LabelMatcher, ParentRule, ShapeMatcher};
+use super::rules_of_parent::{OutrankedPolicy, RulesOfParent, RulingPolicy};
+use crate::plan::{ElsewhereRule, Interest, LabelMatcher, ParentRule, ShapeMatcher};
 use crate::wire::WireMeta;
 
 /// Labels, in the order of the JSON text.
@@ -77,7 +77,7 @@ impl NamespaceTable {
     }
 
     /// The rules by which an object is a parent. Of several that select it for the same condition the first one rules: that of
-    /// the oldest policy. Where only the metadata is known, it may be a parent of any shape.
+    /// the oldest policy, also where that is another release's. Where only the metadata is known, it may be a parent of any shape.
     pub(super) fn parent_rules<'i>(
         &self,
         interest: &'i Interest,
@@ -90,39 +90,51 @@ impl NamespaceTable {
             let read = |object: &RawValue| matcher.read_shape(object.get());
             object.is_none() || matcher.matches(shape.get_or_init(|| object.and_then(read)).as_deref())
         };
+        let labels = namespaces.get(&*meta.namespace);
+        let is_in = |selector: &LabelMatcher| labels.is_some_and(|labels| selector.matches(labels));
+        let may_be_in = |selector: &LabelMatcher| labels.is_none_or(|labels| selector.matches(labels));
         let chosen = |rule: &&ParentRule| {
             let named = rule.namespaces.is_empty() || rule.namespaces.contains(&meta.namespace);
-            let labelled = rule.namespace_selector.as_ref().is_none_or(|selector| {
-                namespaces.get(&*meta.namespace).is_some_and(|labels| selector.matches(labels))
-            });
+            let labelled = rule.namespace_selector.as_ref().is_none_or(is_in);
             let selected = named && labelled && rule.selector.matches(&meta.labels);
             selected && rule.shape.as_ref().is_none_or(is_of_shape)
         };
+        let spoken_for: Vec<_> =
+            interest.elsewhere.iter().filter(|rule| rule.may_choose(meta, may_be_in)).collect();
+        // Where the labels of its namespace are not known it may be the other release's or not: to give way then could silence
+        // policies of this one everywhere.
+        let ruling: Vec<_> = spoken_for.iter().copied().filter(|rule| rule.may_choose(meta, is_in)).collect();
         let mut of_parent = RulesOfParent::default();
         for rule in interest.parent.iter().filter(chosen) {
-            match of_parent.rules.iter().find(|ruling| ruling.condition == rule.condition) {
+            match find_ruling(&of_parent, &ruling, rule) {
                 // It is for what is left.
-                Some(_) if rule.shape.as_ref().is_some_and(ShapeMatcher::is_for_others) => {}
-                Some(ruling) => {
-                    of_parent.outranked.push(OutrankedPolicy { policy: rule.policy, by: ruling.policy });
-                }
+                Some(RulingPolicy::Own(_))
+                    if rule.shape.as_ref().is_some_and(ShapeMatcher::is_for_others) => {}
+                Some(by) => of_parent.outranked.push(OutrankedPolicy { policy: rule.policy, by }),
                 None => of_parent.rules.push(rule),
             }
         }
-        let spoken_for = interest.elsewhere.iter().filter(|rule| {
-            let may_be_in = |selector: &LabelMatcher| {
-                namespaces.get(&*meta.namespace).is_none_or(|labels| selector.matches(labels))
-            };
-            rule.selector.matches(&meta.labels) && rule.namespace_selector.as_ref().is_none_or(may_be_in)
-        });
-        let is_own = |kind: &str| of_parent.rules.iter().any(|rule| rule.writes(kind));
+        let is_own = |kind: &str| of_parent.rules.iter().any(|rule| !rule.is_shadow && rule.writes(kind));
         of_parent.elsewhere = spoken_for
+            .into_iter()
             .flat_map(|rule| &rule.types)
             .map(|kind| &**kind)
             .filter(|kind| !is_own(kind))
             .collect();
         of_parent
     }
+}
+
+/// The policy that rules a parent for the condition of this rule, if an older one does: of this release, or else of another one.
+fn find_ruling(
+    of_parent: &RulesOfParent<'_>,
+    elsewhere: &[&ElsewhereRule],
+    rule: &ParentRule,
+) -> Option<RulingPolicy> {
+    let own = of_parent.rules.iter().find(|ruling| ruling.condition == rule.condition);
+    let other = || elsewhere.iter().find(|other| other.outranks.contains(&rule.policy));
+    own.map(|ruling| RulingPolicy::Own(ruling.policy))
+        .or_else(|| other().map(|other| RulingPolicy::Other(other.policy.clone())))
 }
 
 #[cfg(test)]

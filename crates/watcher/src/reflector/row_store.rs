@@ -102,6 +102,7 @@ impl RowStore {
         by: BroughtBy<'_>,
     ) -> Option<ApplyOutcome> {
         let is_parent = row.parent.is_some();
+        let mut gives_way = has_outranked(&row);
         let (id, (outcome, released, strangers)) = self.rows.with_slot_of(uid, |slot| {
             let mut new = row;
             if plan.is_some_and(|plan| !plan.holds()) {
@@ -135,6 +136,7 @@ impl RowStore {
                 Some(old) => ApplyOutcome::Moved(old.version),
                 None => ApplyOutcome::Moved(0),
             };
+            gives_way |= slot.row.as_ref().is_some_and(has_outranked);
             let strangers = slot.row.is_none() && slot.has_references_outside(&new.namespace);
             let old = slot.row.replace(new);
             (Some(outcome), old, strangers)
@@ -146,7 +148,12 @@ impl RowStore {
             mark_children_out_of_reach(&self.rows, id);
         }
         match outcome {
-            Some(ApplyOutcome::Moved(_)) => self.rows.mark_dirty(id),
+            Some(ApplyOutcome::Moved(_)) => {
+                self.rows.mark_dirty(id);
+                if gives_way {
+                    self.rows.mark_reread(id);
+                }
+            }
             Some(ApplyOutcome::Same) if is_parent => self.rows.mark_reread(id),
             Some(ApplyOutcome::Stale | ApplyOutcome::Refused) | None => self.let_go_unused(id),
             _ => {}
@@ -182,6 +189,9 @@ impl RowStore {
         };
         release_row(self.link_tables(), &row);
         self.rows.mark_dirty(id);
+        if has_outranked(&row) {
+            self.rows.mark_reread(id);
+        }
         true
     }
 
@@ -248,6 +258,12 @@ fn is_unchanged(old: &ObjectRow, new: &ObjectRow) -> bool {
         && old.generation == new.generation
         && old.assessment == new.assessment
         && old.extras == new.extras
+}
+
+/// Returns `true` for a parent that policies leave to others. One that none of this release rules has no evaluation: the engine does not
+/// tell that it has changed.
+fn has_outranked(row: &ObjectRow) -> bool {
+    row.parent.as_ref().is_some_and(|parent| !parent.outranked().is_empty())
 }
 
 /// Returns `true` if what is held is newer than this version. It is one of the list that brings it, then. Called under the lock

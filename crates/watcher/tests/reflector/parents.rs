@@ -3,7 +3,7 @@
 use aggregator::PolicyId;
 use serde_json::json;
 use watcher::plan::{ElsewhereRule, Interest, KopfMarkRule, LabelMatchTerm, LabelMatcher, ParentRule};
-use watcher::reflector::Reflector;
+use watcher::reflector::{OutrankedPolicy, Reflector, RulingPolicy};
 
 use crate::objects::{NOW, apply, parents, uid, widget};
 
@@ -225,7 +225,11 @@ fn of_policies_that_select_a_parent_for_one_condition_the_first_rules_and_the_ot
         let read = reflector.read_row(reflector.find_object(&uid(1_000)).unwrap(), |row| {
             let parent = row.parent.as_ref().unwrap();
             let ruling: Vec<_> = parent.targets.iter().map(|target| target.policy.0).collect();
-            (ruling, parent.outranked().iter().map(|left| (left.policy.0, left.by.0)).collect::<Vec<_>>())
+            let by = |left: &OutrankedPolicy| match &left.by {
+                RulingPolicy::Own(policy) => policy.0,
+                RulingPolicy::Other(other) => panic!("{other} is of this release"),
+            };
+            (ruling, parent.outranked().iter().map(|left| (left.policy.0, by(left))).collect::<Vec<_>>())
         });
         read.unwrap()
     };
@@ -244,8 +248,8 @@ fn what_another_release_says_of_a_parent_is_not_ours() {
     interest.parent[0].selector = by_tier("gold");
     interest.elsewhere.push(ElsewhereRule {
         selector: by_tier("silver"),
-        namespace_selector: None,
         types: vec!["Ready".into(), "Reconciling".into()],
+        ..spoken_for(&[])
     });
     // (tier, types that are ours, or None where nothing is kept of it)
     for (tier, own) in [
@@ -286,4 +290,80 @@ fn what_another_release_says_of_a_parent_is_not_ours() {
     let reflector = Reflector::new(|| ());
     apply(&reflector, &taken_up, &parent);
     assert!(reflector.find_object(&uid(1_000)).is_none(), "nothing of it is of interest");
+}
+
+/// What another release says in `Ready` on every parent; these policies give way to it.
+fn spoken_for(outranks: &[u32]) -> ElsewhereRule {
+    ElsewhereRule {
+        selector: LabelMatcher::default(),
+        namespace_selector: None,
+        namespaces: Vec::new(),
+        types: vec!["Ready".into(), "Reconciling".into(), "Stalled".into()],
+        policy: "old of release ns/x".into(),
+        outranks: outranks.iter().copied().map(PolicyId).collect(),
+    }
+}
+
+#[test]
+fn an_older_policy_of_another_release_rules_a_parent_and_the_younger_ones_are_named() {
+    let of = |policy: u32, condition: &str| ParentRule {
+        condition: condition.into(),
+        ..ParentRule::for_policy(PolicyId(policy))
+    };
+    let by_tier = LabelMatcher { requirements: vec![LabelMatchTerm::In("tier".into(), vec!["gold".into()])] };
+    let outranks = |policies: &[u32]| spoken_for(policies);
+    let in_namespace = |name: &str| ElsewhereRule { namespaces: vec![name.into()], ..spoken_for(&[1]) };
+    let by_labels = || ElsewhereRule { namespace_selector: Some(by_tier.clone()), ..spoken_for(&[1]) };
+    let ready = || vec![of(1, "Ready")];
+    let shadow = || vec![ParentRule { is_shadow: true, ..of(1, "Ready") }];
+    let older = || vec![of(0, "Ready"), of(1, "Ready")];
+    // (rules, the other release's, tier of the namespace, policies that rule, those that give way to it, own types of conditions)
+    for (what, rules, other, tier, ruling, given_way, own) in [
+        ("a younger one", ready(), outranks(&[1]), None, vec![], vec![1], vec!["Healthy"]),
+        ("one in shadow mode", shadow(), outranks(&[]), None, vec![1], vec![], vec!["Healthy"]),
+        ("an older one", ready(), outranks(&[]), None, vec![1], vec![], vec!["Ready", "Healthy"]),
+        ("one of each age", older(), outranks(&[1]), None, vec![0], vec![], vec!["Ready", "Healthy"]),
+        ("in its namespace", ready(), in_namespace("shop"), None, vec![], vec![1], vec!["Healthy"]),
+        ("in another one", ready(), in_namespace("bank"), None, vec![1], vec![], vec!["Ready", "Healthy"]),
+        ("labels not known", ready(), by_labels(), None, vec![1], vec![], vec!["Ready", "Healthy"]),
+        ("other labels", ready(), by_labels(), Some("tin"), vec![1], vec![], vec!["Ready", "Healthy"]),
+        ("its labels", ready(), by_labels(), Some("gold"), vec![], vec![1], vec!["Healthy"]),
+    ] {
+        let reflector = Reflector::new(|| ());
+        if let Some(tier) = tier {
+            reflector.set_namespace_labels("shop", Some(&[("tier".into(), tier.into())]));
+        }
+        let ours = |kind: &str| json!({"type": kind, "status": "True", "reason": "AllChildrenReady", "message": "1 of 1 ready"});
+        let interest = Interest {
+            parent: rules,
+            elsewhere: vec![other],
+            release: vec!["Healthy".into()],
+            ..parents(vec![])
+        };
+        let parent = widget(1, 1, &json!({ "conditions": [ours("Ready"), ours("Healthy")] }));
+        apply(&reflector, &interest, &parent);
+        let id = reflector.find_object(&uid(1_000)).expect("a row");
+        let read = reflector.read_row(id, |row| {
+            let parent = row.parent.as_ref().unwrap();
+            let is_others =
+                |left: &&OutrankedPolicy| left.by == RulingPolicy::Other("old of release ns/x".into());
+            let left = parent.outranked().iter().filter(is_others).map(|left| left.policy.0);
+            let own = parent.status.written().map(|entry| entry.kind().to_owned());
+            (
+                parent.targets.iter().map(|target| target.policy.0).collect::<Vec<_>>(),
+                left.collect::<Vec<_>>(),
+                own.collect::<Vec<_>>(),
+            )
+        });
+        let own = own.into_iter().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(read.unwrap(), (ruling, given_way, own), "{what}");
+    }
+    // Where nothing of it is ours: it is known all the same, and said when it goes.
+    let reflector = Reflector::new(|| ());
+    let interest = Interest { parent: ready(), elsewhere: vec![outranks(&[1])], ..parents(vec![]) };
+    apply(&reflector, &interest, &widget(1, 1, &json!(null)));
+    let id = reflector.find_object(&uid(1_000)).expect("a row");
+    assert_eq!(reflector.take_reread_parents(), [id]);
+    reflector.delete_object(&uid(1_000), 2);
+    assert_eq!(reflector.take_reread_parents(), [id]);
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::super::departures::Departure;
 use super::*;
 
-const NOW: Time = Time(1_800_000_000_000);
+pub(super) const NOW: Time = Time(1_800_000_000_000);
 
 /// A policy over a kind of the same name.
 fn policy(name: &str) -> ParentObject {
@@ -22,7 +22,10 @@ fn labelled(name: &str, team: &str) -> ParentObject {
     serde_json::from_value(object).expect("a policy")
 }
 
-fn tell(state: &mut PolicyTaskState, event: FollowEvent<ParentObject>) -> (bool, Vec<FoundPolicy>) {
+pub(super) fn tell(
+    state: &mut PolicyTaskState,
+    event: FollowEvent<ParentObject>,
+) -> (bool, Vec<FoundPolicy>) {
     let (read, _) = watch::channel(false);
     state.apply_event(event, &read)
 }
@@ -322,70 +325,4 @@ async fn a_policy_in_the_inventory_that_goes_stays_there_until_its_entries_are_r
     assert_eq!((decided(&mut state).1, uids(&state).len()), (vec!["b".to_owned()], 2));
     state.settle_release(&("example.com".to_owned(), "b".to_owned()));
     assert_eq!((decided(&mut state).1, uids(&state)), (Vec::new(), vec!["uid-a".to_owned()]));
-}
-
-/// A policy that another release has accepted, in this mode.
-fn elsewhere(name: &str, mode: Option<&str>) -> ParentObject {
-    let mut object: serde_json::Value =
-        serde_json::from_str(labelled(name, "theirs").text.get()).expect("JSON");
-    object["spec"]["mode"] = json!(mode.unwrap_or("write"));
-    object["status"] = json!({ "accepted": { "generation": 1, "spec": object["spec"].to_string() } });
-    serde_json::from_value(object).expect("a policy")
-}
-
-#[test]
-fn what_no_release_has_accepted_or_nobody_writes_keeps_nothing_on_its_parents() {
-    let mut state = PolicyTaskState {
-        selector: policy::parse_selector("team=mine").expect("a selector"),
-        ..PolicyTaskState::default()
-    };
-    let settings = PolicySettings::with_stuck_after(Duration::from_mins(10));
-    tell(&mut state, FollowEvent::Init);
-    for policy in [elsewhere("a", Some("shadow")), labelled("b", "theirs"), elsewhere("c", None)] {
-        tell(&mut state, FollowEvent::InitApply(policy));
-    }
-    tell(&mut state, FollowEvent::InitDone);
-    let claims = state.others.claims(&settings, NOW);
-    assert_eq!(claims.iter().map(|claim| &*claim.parent.kind).collect::<Vec<_>>(), ["c"]);
-    assert!(tell(&mut state, FollowEvent::Apply(elsewhere("b", None))).0, "it was accepted a moment ago");
-    assert_eq!(state.others.claims(&settings, NOW).len(), 2);
-}
-
-#[test]
-fn a_policy_that_moves_to_another_release_is_left_to_it_after_a_while() {
-    let mut state = PolicyTaskState {
-        selector: policy::parse_selector("team=mine").expect("a selector"),
-        ..PolicyTaskState::default()
-    };
-    tell(&mut state, FollowEvent::Init);
-    for policy in [policy("a"), policy("b"), elsewhere("c", None)] {
-        tell(&mut state, FollowEvent::InitApply(policy));
-    }
-    tell(&mut state, FollowEvent::InitDone);
-    assert_eq!(decided(&mut state), both());
-    let settings = PolicySettings::with_stuck_after(Duration::from_mins(10));
-    let left = |state: &PolicyTaskState, seconds: u64| {
-        let claims = state.others.claims(&settings, NOW + Duration::from_secs(seconds));
-        claims.into_iter().map(|claim| claim.parent.kind).collect::<Vec<_>>()
-    };
-    assert_eq!(left(&state, 0), ["c"], "it was never in force here");
-    let (moved, suspects) = tell(&mut state, FollowEvent::Apply(elsewhere("b", None)));
-    assert!(moved && suspects.is_empty());
-    assert_eq!(decided(&mut state), (vec!["a".to_owned()], vec!["b".to_owned()]));
-    assert_eq!(
-        (left(&state, 29), state.others.next_handover(NOW)),
-        (vec!["c".to_owned()], Some(NOW + Duration::from_secs(30)))
-    );
-    assert_eq!(left(&state, 30), ["b", "c"]);
-    // While nobody could take anything back, the time does not count.
-    state.others.put_off(NOW + Duration::from_secs(20));
-    assert_eq!(
-        (left(&state, 49), left(&state, 50)),
-        (vec!["c".to_owned()], vec!["b".to_owned(), "c".to_owned()])
-    );
-    assert!(!tell(&mut state, FollowEvent::Apply(elsewhere("b", None))).0, "its status alone has changed");
-    assert!(tell(&mut state, FollowEvent::Apply(policy("b"))).0);
-    assert_eq!((decided(&mut state), left(&state, 60)), (both(), vec!["c".to_owned()]));
-    assert!(tell(&mut state, FollowEvent::Delete(elsewhere("c", None))).0);
-    assert!(left(&state, 60).is_empty());
 }

@@ -34,6 +34,10 @@
 //!
 //! Policies turn to shadow mode and back, and plans reach the loop a moment after the kinds that are read by them.
 //!
+//! In some histories another process takes over while the former one goes on for a while, frozen at first, by what it held:
+//! its writes overwrite nothing that it did not know, a True of it that has become wrong does not stand, and the two do not
+//! write one parent without end.
+//!
 //! At the end faults stop; after a quiet span the conditions of every parent, and every answer that is not written, equal the result
 //! of an oracle that reads nothing but the store, and a restart writes nothing.
 

@@ -7,7 +7,7 @@ use rollcall_core::{KindEvent, ParentWrite};
 
 use crate::actors::{HistoryActors, inject_fault};
 use crate::judges::{
-    AnswerJudge, CheckedParents, CommitJudge, JudgedMoment, NumberJudge, PlanWatch, WordsJudge,
+    AnswerJudge, CheckedParents, CommitJudge, JudgedMoment, NumberJudge, OverlapJudge, PlanWatch, WordsJudge,
     check_decision, check_end, describe_answers,
 };
 use crate::perturbation::{NewProcessView, PointKind};
@@ -15,8 +15,8 @@ use crate::scenario::{HistoryKind, Sabotage, SeedStreams};
 use crate::service::{AUDIT_PERIOD, ObjectFeed, ServiceUnderTest};
 use crate::timeline::{InvariantFailure, PolicyEvent, SimEvent, SimulationCounts};
 use crate::wires::{
-    KindWires, LiveReadWire, PolicyWatch, RuleWire, SimStage, StatusWriteWire, WriteInFlight, count_drift,
-    deliver_write, describe_write, disturb_write, receive_answer, receive_reread, send_answer,
+    KindWires, LiveReadWire, PolicyWatch, RuleWire, SimStage, StatusWriteWire, Takeovers, WriteInFlight,
+    count_drift, deliver_write, describe_write, disturb_write, send_answer,
 };
 use crate::world::{FaultConcern, SimWorld};
 
@@ -46,6 +46,8 @@ pub(crate) struct Sim {
     words: WordsJudge,
     numbers: NumberJudge,
     commits: CommitJudge,
+    overlaps: OverlapJudge,
+    takeovers: Takeovers,
 }
 
 impl Sim {
@@ -72,6 +74,8 @@ impl Sim {
             words: WordsJudge::default(),
             numbers: NumberJudge::default(),
             commits: CommitJudge::default(),
+            overlaps: OverlapJudge::default(),
+            takeovers: Takeovers::new(streams, sabotage),
             stage: SimStage { world, service, feed },
         }
     }
@@ -90,7 +94,9 @@ impl Sim {
     /// Ends the run with its log, its counts, and the first violated invariant.
     pub(crate) fn into_report(self) -> (Vec<String>, SimulationCounts, Option<InvariantFailure>) {
         let (log, counts, failure) = self.stage.world.timeline.into_report();
-        (log, SimulationCounts { trues: self.commits.trues, messages: self.words.judged, ..counts }, failure)
+        let OverlapJudge { ghost_writes, ghost_trues, .. } = self.overlaps;
+        let (trues, messages) = (self.commits.trues, self.words.judged);
+        (log, SimulationCounts { trues, messages, ghost_writes, ghost_trues, ..counts }, failure)
     }
 
     /// Plays the whole history: faults, a quiet span, the oracle, a restart at rest.
@@ -104,6 +110,7 @@ impl Sim {
         let is_drawn = matches!(self.actors, HistoryActors::Drawn(_));
         if is_drawn {
             timeline.schedule_event(1_000, SimEvent::Fault);
+            self.takeovers.schedule_first(timeline);
         }
         if is_drawn && self.policy_watch.is_changing {
             timeline.schedule_policy_event(3_000, PolicyEvent::Act);
@@ -164,7 +171,7 @@ impl Sim {
     }
 
     fn dispatch_event(&mut self, event: SimEvent) {
-        let Sim { actors, stage, kind_wires, rules, reads, policy_watch, .. } = self;
+        let Sim { actors, stage, kind_wires, rules, reads, policy_watch, takeovers, .. } = self;
         match event {
             SimEvent::ActorStep => actors.step_actors(&mut stage.world),
             SimEvent::Churn => actors.step_churn(&mut stage.world),
@@ -178,8 +185,10 @@ impl Sim {
             SimEvent::Turn => self.run_turns(),
             SimEvent::Judged(thread) => rules.finish_evaluation(stage, thread),
             SimEvent::Send(flight) => self.deliver_write(*flight),
-            SimEvent::Landed(landed) => receive_answer(stage, kind_wires, *landed),
-            SimEvent::Reread(landed) => receive_reread(stage, &landed),
+            SimEvent::Landed(landed) => takeovers.receive_answer(stage, kind_wires, *landed),
+            SimEvent::Reread(landed) => takeovers.receive_reread(stage, landed),
+            SimEvent::Takeover => self.take_over(),
+            SimEvent::OverlapEnds => takeovers.end(&stage.world),
             SimEvent::NextRead => reads.send_next_read(stage, kind_wires),
             SimEvent::Answered(answered) => reads.receive_read(stage, *answered),
             SimEvent::Drift(awaited) => count_drift(stage, &awaited),
@@ -215,21 +224,35 @@ impl Sim {
 
     /// Ends the process, at an arbitrary moment, and starts another.
     fn restart_process(&mut self) {
+        self.takeovers.reset_for_restart();
         let SimStage { world, service, feed } = &mut self.stage;
         world.timeline.log_event("restart");
         world.timeline.counts.restarts += 1;
         world.timeline.remove_events(SimEvent::is_of_the_process);
         service.restart();
         feed.reset_for_restart(service.core.reflector.clone());
+        self.start_new_process();
+    }
+
+    /// Starts a process that knows nothing.
+    fn start_new_process(&mut self) {
         self.rules.reset_for_restart();
         self.reads.reset_for_restart();
-        self.kind_wires.reset_for_restart(world.now());
+        self.kind_wires.reset_for_restart(self.stage.world.now());
         self.policy_watch.reset_for_restart();
         self.plan_watch.reset_for_restart();
         self.checked.reset_for_restart();
         self.words.reset_for_restart();
         self.commits.reset_for_restart();
+        self.overlaps.reset_for_restart();
         self.start_process();
+    }
+
+    /// Starts another process while this one goes on for a while.
+    fn take_over(&mut self) {
+        if self.takeovers.begin(&mut self.stage) {
+            self.start_new_process();
+        }
     }
 
     fn run_fault(&mut self) {
@@ -249,6 +272,7 @@ impl Sim {
 
     /// Runs turns of the loop until no work is left at this instant.
     fn run_turns(&mut self) {
+        self.takeovers.run_turns(&mut self.stage, &mut self.writes);
         let SimStage { world, service, .. } = &mut self.stage;
         if !service.begin_turn(world.now()) {
             return;
@@ -268,6 +292,7 @@ impl Sim {
         let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.plan_watch);
         self.answers.check_answers(&at, &mut self.checked);
         self.words.check_messages(&at);
+        self.overlaps.check_standing(&at);
         if counts {
             NumberJudge::check_numbers(&at);
         }
@@ -380,11 +405,14 @@ impl Sim {
             let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.plan_watch);
             let is_own = flight.life == self.stage.service.life;
             self.commits.check_commit(&at, &mut self.checked, (&flight, is_own), &committed);
+            self.overlaps.check_commit(&at, (&flight, is_own), &committed);
         }
         if answer.as_ref().is_none_or(|(status, ..)| *status != 200) {
             self.words.note_failure(&flight.write.uid, answer.is_some(), self.stage.world.now());
+            self.overlaps.note_failure(&flight.write.uid, self.stage.world.now());
         }
-        send_answer(&mut self.stage, flight, answer);
+        let is_awaited = self.takeovers.awaits_answers(&self.stage, flight.life);
+        send_answer(&mut self.stage, flight, answer, is_awaited);
     }
 
     /// Checks the quiet end state.

@@ -69,6 +69,8 @@ pub(crate) enum DiceStream {
     Availability = 29,
     /// Autoscalers and drains.
     Churn = 30,
+    /// Processes that go on writing for a while beside the one that took over from them.
+    Overlap = 31,
 }
 
 impl DiceStream {
@@ -116,7 +118,7 @@ pub enum StreamLayout {
 
 impl StreamLayout {
     /// Each concern has its own.
-    pub const ALL: StreamLayout = StreamLayout::Split { last: DiceStream::Churn as u64 };
+    pub const ALL: StreamLayout = StreamLayout::Split { last: DiceStream::Overlap as u64 };
 
     /// Returns `true` if histories with this layout draw from the stream of a concern that shared histories do not have.
     fn draws(self, own: DiceStream) -> bool {

@@ -17,6 +17,8 @@ pub enum Sabotage {
     NoSweep,
     /// Removes the preconditions from every write.
     NoGuards,
+    /// A process whose lease is lost does not look at what stands on a parent before it writes there.
+    LostLeaseUnguarded,
     /// Writes conditions of other managers too.
     ForeignTouched,
     /// Drops writes by which nothing but the words of a parent above others changes.
@@ -43,7 +45,7 @@ pub enum Sabotage {
 
 impl Sabotage {
     /// All kinds of faults.
-    pub const ALL: [Sabotage; 18] = [
+    pub const ALL: [Sabotage; 19] = [
         Sabotage::NoSettle,
         Sabotage::NoEvidence,
         Sabotage::StaleLooksNew,
@@ -51,6 +53,7 @@ impl Sabotage {
         Sabotage::BlindnessForgiven,
         Sabotage::NoSweep,
         Sabotage::NoGuards,
+        Sabotage::LostLeaseUnguarded,
         Sabotage::ForeignTouched,
         Sabotage::QuotesKept,
         Sabotage::ShadowWrites,
@@ -74,6 +77,7 @@ impl Sabotage {
             Sabotage::SyncedEarly => "nothing is said before everything was seen",
             Sabotage::BlindnessForgiven => "blindness is not readiness",
             Sabotage::NoGuards => "identity is the uid",
+            Sabotage::LostLeaseUnguarded => "a lost lease overwrites nothing unknown",
             Sabotage::ForeignTouched => "only our own entries",
             Sabotage::QuotesKept => "words are as fresh as verdicts",
             Sabotage::ShadowWrites => "a shadow writes nothing",

@@ -46,6 +46,18 @@ impl ObjectFeed {
         self.shown = ShownObjects::default();
     }
 
+    /// Splits off the caches of a process beside which another begins: this one begins with the new reflector and forgets
+    /// everything that was shown.
+    pub(crate) fn split_for_takeover(&mut self, reflector: Arc<Reflector>) -> ObjectFeed {
+        ObjectFeed {
+            reflector: std::mem::replace(&mut self.reflector, reflector),
+            shown: std::mem::take(&mut self.shown),
+            interests: self.interests.clone(),
+            scenario: self.scenario.clone(),
+            sabotage: self.sabotage,
+        }
+    }
+
     /// Sets the interests by which kinds were read last.
     pub(crate) fn set_interests(&self) {
         for interest in &self.interests {

@@ -101,6 +101,12 @@ impl ServiceUnderTest {
         *self = ServiceUnderTest::in_life(self.streams, self.sabotage, self.life + 1);
     }
 
+    /// Begins another process beside this one, which is returned.
+    pub(crate) fn split_for_takeover(&mut self) -> ServiceUnderTest {
+        let next = ServiceUnderTest::in_life(self.streams, self.sabotage, self.life + 1);
+        std::mem::replace(self, next)
+    }
+
     /// Tells the core the names of all kinds.
     pub(crate) fn name_kinds(&mut self, scenario: &Scenario) {
         for (at, def) in scenario.kinds.iter().enumerate() {
@@ -154,7 +160,8 @@ impl ServiceUnderTest {
         self.schedule_turn_by(world, world.now() + late);
     }
 
-    fn schedule_turn_by(&mut self, world: &mut SimWorld, at: i64) {
+    /// Schedules a turn of the loop no later than `at`.
+    pub(crate) fn schedule_turn_by(&mut self, world: &mut SimWorld, at: i64) {
         if self.turn_at.is_none_or(|old| old > at) {
             self.turn_at = Some(at);
             world.timeline.schedule_event(at - world.now(), SimEvent::Turn);

@@ -45,6 +45,10 @@ pub(crate) enum SimEvent {
     Drift(Vec<AwaitedVersion>),
     /// Audit of one kind.
     Audit(usize),
+    /// Another process takes over while this one goes on.
+    Takeover,
+    /// The process from which another took over notices that its lease is lost.
+    OverlapEnds,
     /// An event of the policies' part.
     Policy(PolicyEvent),
 }
@@ -60,8 +64,17 @@ impl SimEvent {
                 | SimEvent::Operator(..)
                 | SimEvent::Heal(_)
                 | SimEvent::Send(_)
+                | SimEvent::Takeover
+                | SimEvent::OverlapEnds
                 | SimEvent::Policy(PolicyEvent::Act | PolicyEvent::Resolve(_, ListStep::Edit))
         )
+    }
+
+    /// Returns `true` if the event goes on for a process beside which another has begun: its loop runs, and its writes are
+    /// answered.
+    pub(crate) fn outlives_takeover(&self) -> bool {
+        !self.is_of_the_process()
+            || matches!(self, SimEvent::Turn | SimEvent::Landed(_) | SimEvent::Reread(_))
     }
 
     /// Returns `true` if the event belongs to the list or watch of this kind.
@@ -83,6 +96,7 @@ impl SimEvent {
             SimEvent::ActorStep
                 | SimEvent::Churn
                 | SimEvent::Fault
+                | SimEvent::Takeover
                 | SimEvent::Policy(PolicyEvent::Act | PolicyEvent::Resolve(_, ListStep::Edit))
         )
     }

@@ -27,6 +27,12 @@ pub struct SimulationCounts {
     pub parents: u64,
     /// Plans of policies that the loop took over.
     pub plans: u64,
+    /// Takeovers from a process that went on writing.
+    pub overlaps: u64,
+    /// Writes of such processes that the server committed.
+    pub ghost_writes: u64,
+    /// Trues among these that the process that took over did not hold, and had to take back.
+    pub ghost_trues: u64,
     /// Counts of remembered outcomes.
     pub remembered: MemoryCounts,
 }
@@ -43,6 +49,9 @@ impl AddAssign for SimulationCounts {
         self.drift += other.drift;
         self.parents += other.parents;
         self.plans += other.plans;
+        self.overlaps += other.overlaps;
+        self.ghost_writes += other.ghost_writes;
+        self.ghost_trues += other.ghost_trues;
         self.remembered += other.remembered;
     }
 }

@@ -2,6 +2,7 @@
 //! writes of status, the watch of policies, and the threads of custom rules.
 
 mod answered_read;
+mod ghost_process;
 mod kind_wire;
 mod kind_wires;
 mod list_in_progress;
@@ -12,6 +13,7 @@ mod resolving_watches;
 mod rule_wire;
 mod sim_stage;
 mod status_write_wire;
+mod takeovers;
 mod wire_bodies;
 mod write_in_flight;
 
@@ -24,7 +26,7 @@ pub(crate) use resolving_watches::ResolvedItems;
 pub(crate) use rule_wire::RuleWire;
 pub(crate) use sim_stage::SimStage;
 pub(crate) use status_write_wire::{
-    StatusWriteWire, WRITE_TIMEOUT_MS, deliver_write, describe_write, disturb_write, receive_answer,
-    receive_reread, send_answer,
+    StatusWriteWire, WRITE_TIMEOUT_MS, deliver_write, describe_write, disturb_write, send_answer,
 };
+pub(crate) use takeovers::Takeovers;
 pub(crate) use write_in_flight::{CommittedWrite, LandedWrite, WriteInFlight};

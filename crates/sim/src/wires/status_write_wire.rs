@@ -55,7 +55,8 @@ impl StatusWriteWire {
         } else {
             faults.of(FaultConcern::Writes).between(1, 20)
         };
-        let flight = WriteInFlight { life: stage.service.life, write, was_shown_handled };
+        let known = stage.feed.shown.held.get(&write.uid).map(|held| held.ours.clone()).unwrap_or_default();
+        let flight = WriteInFlight { life: stage.service.life, write, was_shown_handled, known };
         stage.world.timeline.schedule_event(late, SimEvent::Send(Box::new(flight)));
     }
 
@@ -172,8 +173,13 @@ pub(crate) fn deliver_write(
     }
 }
 
-/// Sends the server's answer on its way back.
-pub(crate) fn send_answer(stage: &mut SimStage, flight: WriteInFlight, answer: Option<ServerAnswer>) {
+/// Sends the server's answer on its way back, if a process awaits it.
+pub(crate) fn send_answer(
+    stage: &mut SimStage,
+    flight: WriteInFlight,
+    answer: Option<ServerAnswer>,
+    is_awaited: bool,
+) {
     let WriteInFlight { life, write, .. } = flight;
     let world = &mut stage.world;
     let status = answer.as_ref().map_or(0, |a| a.0);
@@ -186,9 +192,9 @@ pub(crate) fn send_answer(stage: &mut SimStage, flight: WriteInFlight, answer: O
     } else {
         WRITE_TIMEOUT_MS
     };
-    if life == stage.service.life {
+    if is_awaited {
         let (outcome, reread) = (DeliveryOutcome::Written, RereadStart::default());
-        let landed = LandedWrite { write, answer, outcome, live: None, reread };
+        let landed = LandedWrite { life, write, answer, outcome, live: None, reread };
         world.timeline.schedule_event(late, SimEvent::Landed(Box::new(landed)));
     }
 }

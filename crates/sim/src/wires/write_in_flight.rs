@@ -1,5 +1,6 @@
 //! A write on its way to the server, and its answer on the way back.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,14 +10,18 @@ use serde_json::Value;
 use watcher::reflector::ReadStart;
 
 use crate::judges::ShownMoment;
+use crate::world::ModelCondition;
 
 /// A write on its way to the server.
 #[derive(Debug)]
 pub(crate) struct WriteInFlight {
+    /// The process that sent it.
     pub(crate) life: u32,
     pub(crate) write: ParentWrite,
     /// When it was decided, the loop had been shown for long enough that the operator had handled the parent's generation.
     pub(crate) was_shown_handled: bool,
+    /// Our entries of the parent as the process knew them when it sent the write.
+    pub(crate) known: BTreeMap<String, ModelCondition>,
 }
 
 /// Status, `Retry-After` and body of the server's answer.
@@ -44,6 +49,8 @@ pub(crate) struct RereadStart {
 /// An answer on its way back.
 #[derive(Debug)]
 pub(crate) struct LandedWrite {
+    /// The process that sent it.
+    pub(crate) life: u32,
     pub(crate) write: ParentWrite,
     /// The server's answer; `None` if none came.
     pub(crate) answer: Option<ServerAnswer>,

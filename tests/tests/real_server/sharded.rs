@@ -77,7 +77,7 @@ async fn what_another_release_says_of_its_parents_of_the_same_kind_is_left_alone
 }
 
 /// A policy of a release over all Databases.
-fn database_policy(tenant: &TestTenant, name: &str, release: &str, child: Value) -> Value {
+fn database_policy(tenant: &TestTenant, name: &str, release: &str, child: &Value) -> Value {
     let spec = json!({ "children": [child], "settle": "100ms" });
     let mut policy = tenant.policy_manifest(name, "Database", spec);
     policy["metadata"]["labels"] = json!({ TENANT_LABEL: release });
@@ -97,7 +97,7 @@ async fn where_two_releases_choose_the_same_parents_the_older_policy_rules_and_t
     tenant
         .policy("old", "Database", json!({ "children": [tenant.child("Shard")], "settle": "100ms" }))
         .await?;
-    tenant.admin.create(&database_policy(&tenant, "young", &other, two_shards)).await?;
+    tenant.admin.create(&database_policy(&tenant, "young", &other, &two_shards)).await?;
     tenant.grant().await?;
     let url = tenant.plane.url();
     let first = tenant.rollcall_at(url, &[]).await?;

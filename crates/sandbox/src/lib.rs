@@ -20,5 +20,5 @@ mod http;
 #[cfg(feature = "http")]
 pub use http::{
     FaultAction, FaultHandle, FaultInjector, InjectedFault, LoggedRequest, ReplayScript, ReplayServer,
-    RequestVerb, SandboxClock, SandboxOptions, SandboxServer, StoreGuard,
+    RequestTally, RequestVerb, SandboxClock, SandboxOptions, SandboxServer, StoreGuard,
 };

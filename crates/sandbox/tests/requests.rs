@@ -236,3 +236,26 @@ async fn whoever_sees_what_a_request_wrote_finds_the_request_in_the_log() {
     }
     reading.await.unwrap();
 }
+
+#[tokio::test]
+async fn every_request_is_counted_by_what_it_addresses() {
+    let server = server().await;
+    post(&server, "a").await.unwrap();
+    for _ in 0..3 {
+        get(&server, &format!("{NOTES}/a")).await;
+    }
+    ask(&server.url(), "PATCH", "/api/v1/namespaces/default/pods/none/status", &json!({})).await.unwrap();
+    get(&server, "/version").await;
+    let counts = server.request_counts();
+    let counts: Vec<_> =
+        counts.iter().map(|(at, n)| (at.verb.as_str(), &*at.plural, &*at.subresource, *n)).collect();
+    let expected = [
+        ("get", "configmaps", "", 3),
+        ("create", "configmaps", "", 1),
+        ("patch", "pods", "status", 1),
+        ("get", "", "", 1),
+    ];
+    assert_eq!(counts, expected, "refused ones count too");
+    server.forget_requests();
+    assert!(server.request_counts().is_empty());
+}

@@ -9,6 +9,7 @@ mod serve;
 mod server_state;
 mod stream;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
@@ -21,7 +22,7 @@ use tokio::task::{AbortHandle, JoinSet};
 pub use faults::{FaultAction, FaultHandle, FaultInjector, InjectedFault};
 pub use replay::{ReplayScript, ReplayServer};
 pub use request_info::RequestVerb;
-pub use request_log::LoggedRequest;
+pub use request_log::{LoggedRequest, RequestTally};
 pub use server_state::{SandboxClock, StoreGuard};
 
 use server_state::{ServerState, SharedCluster};
@@ -129,7 +130,12 @@ impl SandboxServer {
         self.shared.log.all()
     }
 
-    /// Clears the request log.
+    /// Returns the number of all requests since the log was last cleared, by what they address.
+    pub fn request_counts(&self) -> BTreeMap<RequestTally, u64> {
+        self.shared.log.counts()
+    }
+
+    /// Clears the request log and the counts.
     pub fn forget_requests(&self) {
         self.shared.log.clear();
     }

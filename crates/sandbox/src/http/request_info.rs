@@ -4,7 +4,7 @@
 use crate::store::StoreRequest;
 
 /// The verb of a request, as RBAC names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RequestVerb {
     /// GET of one object.
     Get,
@@ -32,7 +32,8 @@ impl RequestVerb {
         !matches!(self, RequestVerb::Get | RequestVerb::List | RequestVerb::Watch | RequestVerb::Other)
     }
 
-    pub(super) fn as_str(self) -> &'static str {
+    /// Returns the verb as RBAC spells it.
+    pub fn as_str(self) -> &'static str {
         match self {
             RequestVerb::Get | RequestVerb::Other => "get",
             RequestVerb::List => "list",

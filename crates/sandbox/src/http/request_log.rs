@@ -1,9 +1,9 @@
-//! A log of the requests, for assertions such as "nothing was written".
+//! A log of the requests, for assertions such as "nothing was written", and their number.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
-use super::request_info::RequestVerb;
+use super::request_info::{RequestInfo, RequestVerb};
 
 /// Largest number of requests kept; the oldest are dropped first.
 const MAX_LOGGED_REQUESTS: usize = 20_000;
@@ -25,23 +25,50 @@ pub struct LoggedRequest {
     pub user_agent: String,
 }
 
+/// What a request addresses, for counting.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RequestTally {
+    /// The verb, as RBAC names it.
+    pub verb: RequestVerb,
+    /// Plural name of the kind; empty for discovery, health and version.
+    pub plural: String,
+    /// The subresource, for example `status`; empty for the object itself.
+    pub subresource: String,
+}
+
 #[derive(Default)]
-pub(super) struct RequestLog(Mutex<VecDeque<LoggedRequest>>);
+struct LogState {
+    newest: VecDeque<LoggedRequest>,
+    counts: BTreeMap<RequestTally, u64>,
+}
+
+#[derive(Default)]
+pub(super) struct RequestLog(Mutex<LogState>);
 
 impl RequestLog {
-    pub(super) fn add(&self, logged: LoggedRequest) {
+    pub(super) fn add(&self, info: &RequestInfo, logged: LoggedRequest) {
+        let tally = RequestTally {
+            verb: info.verb,
+            plural: info.plural.clone(),
+            subresource: info.subresource.clone(),
+        };
         let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if log.len() == MAX_LOGGED_REQUESTS {
-            log.pop_front();
+        *log.counts.entry(tally).or_default() += 1;
+        if log.newest.len() == MAX_LOGGED_REQUESTS {
+            log.newest.pop_front();
         }
-        log.push_back(logged);
+        log.newest.push_back(logged);
     }
 
     pub(super) fn all(&self) -> Vec<LoggedRequest> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).newest.iter().cloned().collect()
+    }
+
+    pub(super) fn counts(&self) -> BTreeMap<RequestTally, u64> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).counts.clone()
     }
 
     pub(super) fn clear(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = LogState::default();
     }
 }

@@ -32,7 +32,7 @@ pub(super) async fn answer_request(
     };
     let address = RequestInfo::from_request(&request);
     let act = shared.faults.on_request(&address);
-    let log = |status: u16| shared.log.add(log_entry(&request, address.verb, status));
+    let log = |status: u16| shared.log.add(&address, log_entry(&request, address.verb, status));
     match act {
         Some(FaultAction::Answer(status, retry_after)) => {
             log(status);
@@ -76,7 +76,7 @@ pub(super) async fn answer_request(
         Some(FaultAction::CommitThenDrop) => 0,
         _ => response.status,
     };
-    shared.log.add(log_entry(&request, address.verb, status));
+    shared.log.add(&address, log_entry(&request, address.verb, status));
     drop(store);
     match act {
         Some(FaultAction::CommitThenAnswer(status)) => {
@@ -96,7 +96,7 @@ fn open_watch_stream(
     let now = (shared.clock)();
     let opened = shared.lock_store().open_watch(now, request);
     let status = opened.as_ref().map_or_else(crate::store::StoreRefusal::code, |_| 200);
-    shared.log.add(log_entry(request, address.verb, status));
+    shared.log.add(&address, log_entry(request, address.verb, status));
     match opened {
         Ok(cursor) => {
             let act = shared.faults.on_opening(&address);

@@ -7,8 +7,8 @@ use kube::CustomResourceExt;
 use sandbox::{SandboxOptions, SandboxServer};
 use serde_json::{Value, json};
 
-const CHILD_API_VERSION: &str = "example.com/v1";
-const NAMESPACE_COUNT: usize = 10;
+pub(crate) const CHILD_API_VERSION: &str = "example.com/v1";
+pub(crate) const NAMESPACE_COUNT: usize = 10;
 
 /// What the parents are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl Families {
         let families = Families { server, kubeconfig, parents, sort };
         families.create(serde_json::to_value(api::ReadinessPolicy::crd())?)?;
         families.create(serde_json::to_value(api::ReadinessGroup::crd())?)?;
-        families.create(widget_crd())?;
+        families.create(open_crd("Widget"))?;
         if sort == ParentSort::Owners {
             families.create(policy(0))?;
         }
@@ -126,17 +126,17 @@ impl Drop for Families {
     }
 }
 
-fn status_of(widget: &Value) -> &str {
+pub(crate) fn status_of(widget: &Value) -> &str {
     let conditions = widget["status"]["conditions"].as_array();
     let ready = conditions.and_then(|all| all.iter().find(|entry| entry["type"] == "Ready"));
     ready.and_then(|entry| entry["status"].as_str()).unwrap_or_default()
 }
 
-fn namespace(parent: usize) -> String {
+pub(crate) fn namespace(parent: usize) -> String {
     format!("team-{}", parent % NAMESPACE_COUNT)
 }
 
-fn write_kubeconfig(path: &Path, url: &str) -> anyhow::Result<()> {
+pub(crate) fn write_kubeconfig(path: &Path, url: &str) -> anyhow::Result<()> {
     let text = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "it",
         "clusters": [{ "name": "it", "cluster": { "server": url } }],
@@ -146,14 +146,17 @@ fn write_kubeconfig(path: &Path, url: &str) -> anyhow::Result<()> {
     std::fs::write(path, text.to_string()).with_context(|| format!("writing {}", path.display()))
 }
 
-fn widget_crd() -> Value {
+/// Definition of a kind of `example.com/v1` that takes every spec and every status.
+pub(crate) fn open_crd(kind: &str) -> Value {
+    let singular = kind.to_lowercase();
+    let plural = format!("{singular}s");
     let open = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": { "name": "widgets.example.com" },
+        "metadata": { "name": format!("{plural}.example.com") },
         "spec": {
             "group": "example.com", "scope": "Namespaced",
-            "names": { "kind": "Widget", "plural": "widgets", "singular": "widget" },
+            "names": { "kind": kind, "plural": plural, "singular": singular },
             "versions": [{
                 "name": "v1", "served": true, "storage": true, "subresources": { "status": {} },
                 "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": open, "status": open } } },
@@ -180,7 +183,7 @@ fn policy(rule: usize) -> Value {
 }
 
 /// A parent as its operator leaves it: with a condition of its own.
-fn widget(number: usize) -> Value {
+pub(crate) fn widget(number: usize) -> Value {
     json!({
         "apiVersion": CHILD_API_VERSION, "kind": "Widget",
         "metadata": { "name": format!("widget-{number}"), "namespace": namespace(number) },

@@ -9,6 +9,7 @@
     reason = "reads the clock and prints: it measures"
 )]
 
+mod compare;
 mod edits;
 mod families;
 mod flips;
@@ -35,6 +36,8 @@ struct BenchCli {
 
 #[derive(Subcommand)]
 enum Workload {
+    /// The same work done by controllers that one would write instead, and by Rollcall: figures side by side.
+    Compare(compare::CompareArgs),
     /// Memory: a first start, then edits of the rule of the children, no answer of which moves.
     Edits(edits::EditArgs),
     /// Processor time per flip of a child, at several numbers of parents.
@@ -47,6 +50,7 @@ enum Workload {
 async fn main() -> anyhow::Result<()> {
     let cli = BenchCli::parse();
     match cli.workload {
+        Workload::Compare(args) => compare::run(&cli.subject, &args).await,
         Workload::Edits(args) => edits::run(&cli.subject, &args).await,
         Workload::Flips(args) => flips::run(&cli.subject, &args).await,
         Workload::Starts(args) => starts::run(&cli.subject, &args).await,

@@ -38,14 +38,16 @@ struct Context {
 }
 
 async fn reconcile(widget: Arc<Widget>, context: Arc<Context>) -> Result<Action, kube::Error> {
-    if context.parts.wait_until_ready().await.is_err() {
-        return Ok(Action::requeue(Duration::from_secs(1)));
+    // Whoever waits here for the store holds up what fills it.
+    let ready = tokio::time::timeout(Duration::from_millis(100), context.parts.wait_until_ready()).await;
+    if !matches!(ready, Ok(Ok(()))) {
+        return Ok(Action::requeue(Duration::from_millis(100)));
     }
     let uid = widget.uid().unwrap_or_default();
     let parts = context.parts.state_filter(|part| part.owner_references().iter().any(|owner| owner.uid == uid));
     let is_ready = |part: &&Arc<Part>| part.status.as_ref().is_some_and(Status::is_ready);
-    let ready = parts.iter().filter(is_ready).count();
-    let condition = ready_condition(&*widget, widget.status.as_ref(), ready, parts.len());
+    let count = parts.iter().filter(is_ready).count();
+    let condition = ready_condition(&*widget, widget.status.as_ref(), count, parts.len());
     let widgets = Api::<Widget>::namespaced(context.client.clone(), &widget.namespace().unwrap_or_default());
     let patch = Patch::Merge(condition_patch(widget.status.as_ref(), &condition));
     widgets.patch_status(&widget.name_any(), &PatchParams::default(), &patch).await?;

@@ -38,20 +38,23 @@ const REMEMBERED_SEEDS: [SeedToPlay; 5] = [
     (36_163, WITH_CHURN),
 ];
 /// The same of histories in which policies change.
-const REMEMBERED_CHANGING_SEEDS: [SeedToPlay; 4] = [
+const REMEMBERED_CHANGING_SEEDS: [SeedToPlay; 6] = [
     (900_574, BEFORE_SHADOW_MODE),
     (20_974, BEFORE_SHADOW_MODE),
     (30_054, WITH_LATE_LISTS),
     (30_301, WITH_LATE_LISTS),
+    (24_867, WITH_CHURN),
+    (25_134, WITH_OVERLAPS),
 ];
 /// The same of histories in which labels of namespaces and scripts change, too.
-const REMEMBERED_RESOLUTION_SEEDS: [SeedToPlay; 6] = [
+const REMEMBERED_RESOLUTION_SEEDS: [SeedToPlay; 7] = [
     (22_728, WITH_SHADOW_MODE),
     (22_771, WITH_LATE_LISTS),
     (30_026, WITH_LATE_LISTS),
     (30_054, WITH_LATE_LISTS),
     (30_187, WITH_LATE_LISTS),
     (31_374, WITH_LATE_LISTS),
+    (24_867, WITH_CHURN),
 ];
 /// The streams that there were before shadow mode.
 const BEFORE_SHADOW_MODE: StreamLayout = StreamLayout::Split { last: 22 };
@@ -61,6 +64,8 @@ const WITH_SHADOW_MODE: StreamLayout = StreamLayout::Split { last: 25 };
 const WITH_LATE_LISTS: StreamLayout = StreamLayout::Split { last: 26 };
 /// Those that there are since autoscalers and drains.
 const WITH_CHURN: StreamLayout = StreamLayout::Split { last: 30 };
+/// Those that there are since two leaders overlap.
+const WITH_OVERLAPS: StreamLayout = StreamLayout::Split { last: 31 };
 /// Seeds that were found when concerns shared streams.
 const SHARED_SEEDS: [u64; 22] = [
     522, 932, 961, 1344, 1923, 2078, 2265, 2884, 3400, 4426, 4877, 7310, 7957, 8335, 32321, 62204, 70878,

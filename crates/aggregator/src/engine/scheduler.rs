@@ -155,6 +155,9 @@ impl EvaluationScheduler {
     pub(super) fn propagate_doubt(&mut self, id: EvaluationId, now: Time, origin: ChangeOrigin) {
         let mut work = vec![id];
         while let Some(id) = work.pop() {
+            // What is kept True for a while is kept over what is known of its children, and of one that is awaited nothing is.
+            let awaits_child =
+                self.graph.find_evaluation(id).is_some_and(|held| self.awaits_child_evaluation(held));
             let Some(evaluation) = self.graph.evaluation_mut(id) else { continue };
             let Some((policy, PolicyGate { gate, .. })) = self.policies.find_gated(evaluation.policy) else {
                 continue;
@@ -166,7 +169,7 @@ impl EvaluationScheduler {
             }
             let awaits_proof = gate == ListGate::Closed || (gate.awaits_list() && !stage.is_own());
             let unproven = policy.acceptance == Acceptance::Accepted && awaits_proof;
-            let doubted = unproven || !evaluation.may_be_ready(policy);
+            let doubted = unproven || awaits_child || !evaluation.may_be_ready(policy);
             let event = if doubted { StageEvent::Doubted } else { StageEvent::Confirmed };
             let Some(observed) = &mut evaluation.observed else { continue };
             let rests_otherwise = observed.rest_on_unjudged(evaluation.children.awaits_rules());

@@ -231,7 +231,10 @@ fn check_dropped(
         phase.child_appeared_at <= whole_at
             && at.now + MAX_ANSWER_LAG_MS < whole_at + saturating_millis(policy.limits.pending)
     };
+    // A rule that has not come round to a child says nothing of what its controller says.
+    let is_known = sum.reason != Some(ParentReason::ChildrenUnknown);
     let has_to_stay = steadiness == ModelSteadiness::Available
+        && is_known
         && policy.keeps(sum.reason, steadiness)
         && stands
         && sees_all

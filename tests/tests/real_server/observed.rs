@@ -18,6 +18,9 @@ use serde_json::{Value, json};
 
 use crate::dashboards::IN_A_FIGHT;
 
+/// Series that begin with the first rollout, where a flag asks for them: see `rollout_traces.rs`.
+const WITH_A_FLAG: &str = "rollcall_rollout_wait_seconds";
+
 const DASHBOARDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../dashboards");
 
 pub(crate) fn promtool(args: &[&str], input: &str) -> Result<Output> {
@@ -223,7 +226,9 @@ async fn metrics_are_named_as_prometheus_wants_and_rules_use_no_others() -> Resu
     promtool(&["check", "metrics"], &exposed)?;
     let exposed = names(&exposed);
     for shipped in ["rules/rollcall.rules.yaml", "README.md"] {
-        for name in names(&file(shipped)?).difference(&IN_A_FIGHT.into()) {
+        let text = file(shipped)?;
+        let named = names(&text);
+        for name in named.difference(&IN_A_FIGHT.into()).filter(|name| **name != WITH_A_FLAG) {
             assert!(exposed.contains(name), "{shipped} names {name}, which is not exposed: {exposed:?}");
         }
     }

@@ -154,7 +154,7 @@ impl ParentWriter {
             }
             WriteReply::Conflict => {
                 debug!(object, status, body = %String::from_utf8_lossy(&body), "status patch rejected: precondition failed; re-reading the parent");
-                self.report_reread(self.reread_parent(followed, write).await);
+                self.report_reread(self.reread_parent(followed, write, true).await);
                 (outcome, "conflict")
             }
             WriteReply::Invalid => self.take_invalid(&followed.api, write, (object, status), &body, failure),
@@ -205,7 +205,7 @@ impl ParentWriter {
         followed: &Arc<ResolvedKind>,
         write: &ParentWrite,
     ) -> (DeliveryOutcome, &'static str) {
-        self.report_reread(self.reread_parent(followed, write).await);
+        self.report_reread(self.reread_parent(followed, write, true).await);
         if self.held_version(write) > 0 && followed.doubts.find_moved(&self.client, &followed.api).await {
             return (DeliveryOutcome::Unsent, "dropped");
         }
@@ -279,7 +279,7 @@ impl ParentWriter {
         write: &ParentWrite,
         failure: WriteFailure,
     ) -> WriteFailure {
-        WriteFailure { reread: self.reread_parent(followed, write).await, ..failure }
+        WriteFailure { reread: self.reread_parent(followed, write, false).await, ..failure }
     }
 
     /// Version of the parent that is held; 0 where none is.
@@ -301,8 +301,14 @@ impl ParentWriter {
     }
 
     /// Reads a parent live after a failed precondition or a write whose outcome is unknown, so that the next decision rests on
-    /// its current state.
-    async fn reread_parent(&self, followed: &Arc<ResolvedKind>, write: &ParentWrite) -> Option<String> {
+    /// its current state. What others have changed (`is_by_others`) and the watch has not shown it may have lost; a write of
+    /// unknown outcome may be the change itself.
+    async fn reread_parent(
+        &self,
+        followed: &Arc<ResolvedKind>,
+        write: &ParentWrite,
+        is_by_others: bool,
+    ) -> Option<String> {
         self.rereads.wait_for_turn().await;
         let namespace = Some(write.namespace.as_str()).filter(|n| !n.is_empty());
         let (start, known) = (self.reflector.start_read(), KnownObject::of(&self.reflector, &write.uid));
@@ -312,7 +318,7 @@ impl ParentWriter {
                 let apply = || write_reply::apply_reread(&self.reflector, write, start, known, live.as_ref());
                 let lags = ingest_beside(self.evaluates_on_ingest(write), apply);
                 let drifts: Vec<_> = lags.into_iter().map(|lag| Drift::new(followed, lag)).collect();
-                if !drifts.is_empty() {
+                if is_by_others && !drifts.is_empty() {
                     _ = self.drifts.send(drifts);
                 }
                 None

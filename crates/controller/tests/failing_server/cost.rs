@@ -75,9 +75,11 @@ impl Write for LogWriter {
 }
 
 impl OutageCost {
-    /// From when on the service knows that the server fails: what it sent before, it sent to a server that works.
+    /// From when on the service knows that the server fails: what it sent before, it sent to a server that works. The claim of a
+    /// policy, which comes before the first lists, says nothing of parents.
     pub(crate) fn onset(&self, failure: RequestFailure) -> Duration {
-        let first = self.requests.iter().find(|request| request.fails);
+        let is_of_policy = |request: &OutageRequest| request.asked.contains("/readinesspolicies/");
+        let first = self.requests.iter().find(|request| request.fails && !is_of_policy(request));
         first.map_or(Duration::ZERO, |request| request.at + failure.known_after())
     }
 

@@ -38,7 +38,7 @@ struct OutageArguments {
 }
 
 /// Most requests a second, and most bytes of log an hour, that any error of the server may cost.
-const MAX_REQUESTS: usize = 24;
+const MAX_REQUESTS: usize = 20;
 const MAX_LOG: usize = 1_000_000;
 
 /// An answer that comes after the writer has given up, and before reads have.

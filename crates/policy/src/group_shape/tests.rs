@@ -102,7 +102,7 @@ fn what_stands_in_annotations_may_be_longer_than_the_value_of_a_label() {
     for (member, annotations) in [
         (json!({ "application": "x" }), vec![0]),
         (json!({ "inventory": "x" }), vec![0]),
-        (json!({ "helmRelease": "x" }), vec![]),
+        (json!({ "helmRelease": "x" }), vec![0]),
     ] {
         let mut member = member;
         member["kinds"] = kinds.clone();

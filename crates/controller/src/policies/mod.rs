@@ -9,6 +9,7 @@ mod group_policies;
 mod inventory_client;
 mod inventory_map;
 mod left_policy;
+mod listing_grace;
 mod live_policy;
 mod namespace_selection;
 mod other_releases;

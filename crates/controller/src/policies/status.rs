@@ -25,6 +25,7 @@ use super::acceptance_notices::acceptance_notice;
 use super::claim_changes::ClaimChange;
 use super::conditions::{DecidedPolicy, MissingRights, policy_status};
 use super::grants::GrantFindings;
+use super::listing_grace::ListingGrace;
 use super::rights::RightsFindings;
 use crate::clock::ServerClock;
 use crate::event_recorder::{EventNotice, NoticeSender};
@@ -119,6 +120,7 @@ pub(super) struct PolicyStatusWriter {
     claims: BTreeMap<String, WrittenClaim>,
     /// When the server was last seen to drop a claim: the definition of policies is of an older version.
     claims_dropped: Option<Time>,
+    listing: ListingGrace,
     retry_at: Option<Time>,
     under_way: FuturesUnordered<BoxFuture<'static, SettledStatus>>,
     /// Policies that a write is under way for.
@@ -147,6 +149,7 @@ impl PolicyStatusWriter {
             written: BTreeMap::new(),
             claims: BTreeMap::new(),
             claims_dropped: None,
+            listing: ListingGrace::default(),
             retry_at: None,
             under_way: FuturesUnordered::new(),
             writing: BTreeSet::new(),
@@ -221,6 +224,7 @@ impl PolicyStatusWriter {
         let now = self.clock.now();
         self.written.retain(|name, _| found.contains_key(name));
         self.claims.retain(|name, _| found.contains_key(name));
+        self.listing.retain(|name| found.contains_key(name));
         self.failing.retain(|name, failing| found.contains_key(name) || failing.not_before > now);
         for policy in found.values() {
             let accepted = |p: &&PolicyInUse| p.name == policy.name && p.acceptance == Acceptance::Accepted;
@@ -252,6 +256,10 @@ impl PolicyStatusWriter {
             if status == (if is_edited { without_claims(&policy.status) } else { old.clone() }) {
                 continue;
             }
+            if let Some(until) = self.listing.held_until(&policy.name, (&old, &status), now) {
+                self.look_again_at(until);
+                continue;
+            }
             let only_numbers =
                 ReadinessPolicyStatus { parents: old.parents, ready: old.ready, ..status.clone() } == old;
             let earliest = if only_numbers || is_edited { at + STATUS_INTERVAL } else { now };
@@ -266,7 +274,7 @@ impl PolicyStatusWriter {
         let failing = self.failing.get(name).map_or(now, |failing| failing.not_before);
         let due = earliest.max(failing).max(self.not_before);
         if due > now {
-            self.retry_at = Some(self.retry_at.map_or(due, |at| at.min(due)));
+            self.look_again_at(due);
             return;
         }
         let most = if self.failures >= PROBES_AFTER { 1 } else { MAX_STATUS_WRITES };
@@ -284,6 +292,10 @@ impl PolicyStatusWriter {
             let answer = tokio::time::timeout(STATUS_WRITE_TIMEOUT, write).await.ok();
             SettledStatus { name, part, at: now, answer: answer.map(|a| a.map(|meta| version_of(&meta))) }
         }));
+    }
+
+    fn look_again_at(&mut self, at: Time) {
+        self.retry_at = Some(self.retry_at.map_or(at, |held| held.min(at)));
     }
 
     fn settle(&mut self, settled: SettledStatus) {

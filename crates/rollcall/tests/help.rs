@@ -248,3 +248,39 @@ async fn without_the_right_to_hold_the_lease_it_says_who_grants_it() {
         )
         .await;
 }
+
+/// Every Rust file below a folder.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let found = entries.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] });
+    found.filter(|path| path.extension().is_some_and(|end| end == "rs")).collect()
+}
+
+/// The text of a source with its literals in one piece each, where they go on in the next line.
+fn joined_literals(source: &str) -> String {
+    let mut pieces = source.split("\\\n");
+    let first = pieces.next().unwrap_or_default().to_owned();
+    pieces.fold(first, |text, piece| text + piece.trim_start())
+}
+
+#[test]
+fn every_option_that_a_message_names_is_one_of_its_command() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut looked_at = 0;
+    for file in ["controller", "policy", "core", "api", "rollcall"]
+        .iter()
+        .flat_map(|name| sources(&crates.join(name).join("src")))
+    {
+        let text = joined_literals(&std::fs::read_to_string(&file).unwrap());
+        for named in text.split("`rollcall ").skip(1).filter_map(|rest| rest.split(['`', '\n']).next()) {
+            let command = named.split(' ').next().unwrap();
+            for option in named.split([' ', '=']).filter(|word| word.starts_with("--") && word.len() > 2) {
+                let (code, help) = done(&[command, "--help"]);
+                let is_there = help.split([' ', '\n', '=']).any(|word| word == option);
+                assert!(code == Some(0) && is_there, "`rollcall {named}` in {}", file.display());
+                looked_at += 1;
+            }
+        }
+    }
+    assert!(looked_at > 5, "{looked_at} options");
+}

@@ -40,7 +40,7 @@ impl StoreOutage {
         // The store's own message is left out: `/readyz` is open to everyone.
         let text = format!(
             "history: {outcome} since {}; transitions are waiting, see the log for details; can `rollcall history \
-             KIND/NAME --history URL` read that store?",
+             KIND/NAME --from URL` read that store?",
             time::format_seconds(since)
         );
         self.readyz_text.send_replace(Some(text));

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use acceptance::caller::version_of;
+use acceptance::crd::CrdBuilder;
 use acceptance::expectation::{because, current, mentions, says};
 use acceptance::groups::TenantGroups as _;
+use acceptance::helm::HelmChart;
 use acceptance::objects::{deployment, job, playing};
 use acceptance::recorder::StateRecorder;
 use acceptance::tenant::TestTenant;
@@ -117,6 +119,27 @@ async fn an_application_and_an_inventory_are_groups_by_the_annotations_of_their_
     tenant.until("ReadinessGroup/fleet", held).await?;
     tenant.play("shelf", None).await?;
     tenant.until("ReadinessGroup/fleet", says("Ready", "True")).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_release_of_helm_is_a_group_though_its_chart_sets_no_label() -> Result<()> {
+    let tenant = TestTenant::start("released").await?;
+    tenant.crd(&CrdBuilder::new("Site")).await?;
+    let chart = HelmChart::new(&tenant, tenant.custom("Site", "any"))?;
+    let sites = json!([{ "group": tenant.group, "kind": "Site" }]);
+    let spec = json!({ "settle": "100ms", "members": [{ "kinds": sites, "helmRelease": "shop" }] });
+    let _running = tenant.rollcall_for_groups(&[tenant.group_manifest("g", spec.clone())]).await?;
+    tenant.readiness_group("shop", spec).await?;
+    tenant.until("ReadinessGroup/shop", because("Ready", "ChildrenMissing")).await?;
+    for release in ["other", "shop"] {
+        chart.begin("install", release, &["--wait=hookOnly"])?.succeeds().await?;
+    }
+    tenant.until("ReadinessGroup/shop", mentions("Ready", "Site shop")).await?;
+    let ready = json!([{ "type": "Ready", "status": "True", "reason": "Up", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z" }]);
+    tenant.change_status("Site/shop", json!({ "status": { "conditions": ready } })).await?;
+    // That of the other release is none of its own.
+    tenant.until("ReadinessGroup/shop", says("Ready", "True").and(mentions("Ready", "1 of 1 ready"))).await?;
     Ok(())
 }
 

@@ -47,6 +47,25 @@ fn a_parent_whose_own_kind_cannot_be_watched_is_not_called_ready_either() {
 }
 
 #[test]
+fn a_policy_that_is_edited_while_its_parents_cannot_be_read_leaves_no_true_of_before() {
+    let edited = || groups(vec![group(CHILDREN), ChildGroup { role: GroupRole::Optional, ..group(EXTRAS) }]);
+    for (state, reason) in [(KindState::Stale, "WatchStale"), (KindState::Forbidden, "KindNotVisible")] {
+        let mut w = both();
+        w.kind(PARENTS, state);
+        w.policy(POLICY, edited());
+        w.run(20_000);
+        assert_eq!(w.says("db"), reason, "edited when it was not read any more");
+        w.kind(PARENTS, KindState::Synced);
+        w.run(20_000);
+        assert_eq!(w.says("db"), "AllChildrenReady");
+        w.policy(POLICY, groups(vec![group(CHILDREN), group(EXTRAS)]));
+        w.kind(PARENTS, state);
+        w.run(20_000);
+        assert_eq!(w.says("db"), reason, "edited before");
+    }
+}
+
+#[test]
 fn what_is_seen_to_be_wrong_is_said_all_the_same() {
     let mut w = both();
     w.kind(EXTRAS, KindState::Stale);

@@ -182,16 +182,6 @@ pub(super) fn owner_reach(rows: &Rows, link: ChildLink, owner: ObjectId, namespa
     }
 }
 
-/// Marks the objects that refer to an owner which was observed only now, and lives where they may not count for it, so that
-/// they are shown to the engine again.
-pub(super) fn mark_children_out_of_reach(rows: &Rows, owner: ObjectId) {
-    let refers =
-        |row: &ObjectRow| row.links.as_slice().iter().any(|l| l.target() == LinkTarget::Object(owner));
-    for id in rows.find_rows(refers) {
-        rows.mark_dirty(id);
-    }
-}
-
 fn make_link(rule: &ChildRule, target: LinkTarget) -> ChildLink {
     ChildLink::new(rule.policy, rule.group, rule.rule_index, target)
 }

@@ -7,7 +7,7 @@ use readiness::{Assessment, Level, Reason, Verdict};
 
 use super::finalizers::finalizer_fingerprint;
 use super::interim::inherit_interim;
-use super::links::{LinkTables, mark_children_out_of_reach, release_row};
+use super::links::{LinkTables, release_row};
 use super::namespaces::NamespaceTable;
 use super::parent::ParentRow;
 use super::planned::{BroughtBy, PlannedInterest, Plans};
@@ -144,12 +144,13 @@ impl RowStore {
         if let Some(released) = released {
             release_row(self.link_tables(), &released);
         }
-        if strangers {
-            mark_children_out_of_reach(&self.rows, id);
-        }
         match outcome {
             Some(ApplyOutcome::Moved(_)) => {
-                self.rows.mark_dirty(id);
+                if strangers {
+                    self.rows.mark_owner_with_strangers(id);
+                } else {
+                    self.rows.mark_dirty(id);
+                }
                 if gives_way {
                     self.rows.mark_reread(id);
                 }

@@ -1,7 +1,8 @@
 //! Rows by uid and by id, which of them have changed, and what they hold. Never are two shards of slots locked at a time.
 
-use aggregator::{KindId, ObjectId};
+use aggregator::{KindId, LinkTarget, ObjectId};
 use readiness::Time;
+use rustc_hash::FxHashSet;
 
 use super::dirty::DirtySet;
 use super::kind_counts::KindCounts;
@@ -17,6 +18,8 @@ pub(super) struct Rows {
     account: MemoryAccount,
     kind_counts: KindCounts,
     dirty: DirtySet,
+    /// Owners that were observed only now, some of whose children do not count for them. They are looked for together.
+    late_owners: DirtySet,
     /// Parents that were read again, and show nothing else than before.
     reread: DirtySet,
     wake: Box<dyn Fn() + Send + Sync>,
@@ -30,6 +33,7 @@ impl Rows {
             account: MemoryAccount::default(),
             kind_counts: KindCounts::default(),
             dirty: DirtySet::default(),
+            late_owners: DirtySet::default(),
             reread: DirtySet::default(),
             wake: Box::new(wake),
         }
@@ -167,6 +171,30 @@ impl Rows {
         }
     }
 
+    /// Puts an owner into the dirty set that was observed only now, behind the objects that refer to it: it lives where some of
+    /// these may not count for it, and they are shown to the engine again.
+    pub(super) fn mark_owner_with_strangers(&self, owner: ObjectId) {
+        if self.late_owners.insert(owner) {
+            self.wake();
+        }
+    }
+
+    /// One walk over all rows serves all owners that a list has brought meanwhile.
+    fn mark_strangers(&self) {
+        let owners = self.late_owners.take_up_to(usize::MAX);
+        if owners.is_empty() {
+            return;
+        }
+        let among: FxHashSet<ObjectId> = owners.iter().copied().collect();
+        let refers = |row: &ObjectRow| {
+            let owns = |target| matches!(target, LinkTarget::Object(owner) if among.contains(&owner));
+            row.links.as_slice().iter().any(|link| owns(link.target()))
+        };
+        for id in self.find_rows(refers).into_iter().chain(owners) {
+            self.dirty.insert(id);
+        }
+    }
+
     /// Records that a parent was read again, and shows nothing else than before.
     pub(super) fn mark_reread(&self, id: ObjectId) {
         self.reread.insert(id);
@@ -184,12 +212,13 @@ impl Rows {
 
     /// Takes at most `most` changed objects.
     pub(super) fn take_dirty(&self, most: usize) -> Vec<ObjectId> {
+        self.mark_strangers();
         self.dirty.take_up_to(most)
     }
 
     /// Number of changed objects that wait to be taken.
     pub(super) fn dirty_len(&self) -> usize {
-        self.dirty.len()
+        self.dirty.len() + self.late_owners.len()
     }
 
     /// Number of objects with a slot.

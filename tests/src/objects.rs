@@ -47,7 +47,7 @@ pub fn config_map(name: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": {} })
 }
 
-/// Sets the behaviour of a workload's pods: `hold`, `crash` or `fail`.
+/// Sets the behaviour of a workload's pods: `hold`, `crash`, `flicker` or `fail`.
 #[must_use]
 pub fn playing(part: &str, mut workload: Value) -> Value {
     let labels = if workload["kind"] == "Pod" {

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use aggregator::{KindId, ObjectId};
-use readiness::{Assessment, Level, PodShortage, Reason, RuleKind, SinceSource, StuckLimits, Time, assess};
+use readiness::{
+    Assessment, Level, PodShortage, Reason, RuleKind, SinceSource, StuckLimits, Time, Verdict, assess,
+    crash_loop_since,
+};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -191,11 +194,22 @@ fn selector_text(selector: &WorkloadSelector) -> Option<String> {
 pub fn worst_pod_cause(pods: &[ChildObject], workload: &str, limits: &StuckLimits) -> Option<RefinedCause> {
     let pods = pods.iter().filter(|pod| pod.meta.deleted.is_none() && is_pod_of(pod, workload));
     let judged = pods.filter_map(|pod| {
-        let assessment = assess(RuleKind::Pod, &pod.facts, limits);
+        let assessment = limit_crash_loop(pod, assess(RuleKind::Pod, &pod.facts, limits), limits);
         is_explanatory(&assessment).then_some((assessment.verdict.level, &pod.meta.name, assessment))
     });
     let (_, name, assessment) = judged.min_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)))?;
     Some(RefinedCause { name: format!("Pod {name}").into(), assessment })
+}
+
+/// A pod that has been in a crash loop for `limits.progress` makes its workload stuck, however often it runs for a moment.
+fn limit_crash_loop(pod: &ChildObject, found: Assessment, limits: &StuckLimits) -> Assessment {
+    let since = crash_loop_since(&pod.facts).filter(|_| found.verdict.level == Level::Failed);
+    let stuck = |since: Time| {
+        let reason = Reason::NoProgress(Box::new(found.verdict.reason.clone()));
+        Box::new((since + limits.progress, Verdict { level: Level::Stuck, reason, ..found.verdict.clone() }))
+    };
+    let then = found.then.clone().or_else(|| since.map(stuck));
+    Assessment { then, ..found }
 }
 
 /// True if the pod is controlled by the workload, or by an object that a Deployment named after itself. Labels alone
@@ -329,6 +343,31 @@ mod tests {
         );
         assert_eq!(explained(born(0, &starting), &denied), "00:10:00Z FailedCreate: quota", "that says more");
         assert_eq!(explained(born(61, &well), &denied), "nothing", "the pod came after the refusal");
+    }
+
+    #[test]
+    fn a_crash_loop_makes_its_workload_stuck_though_it_runs_for_a_moment_each_time() {
+        let crash = |restarts: u32| {
+            let ended = json!({ "exitCode": 1, "reason": "Error", "startedAt": "2026-01-01T00:04:00Z",
+                "finishedAt": "2026-01-01T00:04:02Z" });
+            let container = json!({ "name": "web", "ready": false, "restartCount": restarts,
+                "state": { "waiting": { "reason": "CrashLoopBackOff" } }, "lastState": { "terminated": ended } });
+            pod(
+                "web-0",
+                &json!({ "phase": "Running", "startTime": "2026-01-01T00:00:00Z",
+                "conditions": [{ "type": "Ready", "status": "False" }], "containerStatuses": [container] }),
+            )
+        };
+        let told = |restarts: u32| {
+            let found = worst_pod_cause(&[crash(restarts)], "web", &StuckLimits::default());
+            let assessment = found.expect("it explains").assessment;
+            assert_eq!(assessment.verdict.reason.to_string(), "waiting: CrashLoopBackOff");
+            assessment.then.map(|then| (then.0.to_string(), then.1.level, then.1.reason.to_string()))
+        };
+        let stuck = ("2026-01-01T00:10:00Z".to_owned(), Level::Stuck);
+        let words = "waiting: CrashLoopBackOff, without progress".to_owned();
+        assert_eq!(told(4), Some((stuck.0, stuck.1, words)));
+        assert_eq!(told(1), None);
     }
 
     #[test]

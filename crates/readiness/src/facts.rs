@@ -250,6 +250,8 @@ pub struct UnreadyContainer {
     pub waiting: Option<Box<str>>,
     /// `state.terminated`, or else `lastState.terminated`.
     pub ended: Option<ContainerExit>,
+    /// `restartCount`
+    pub restarts: u32,
 }
 
 /// Exit of a container.
@@ -259,6 +261,10 @@ pub struct ContainerExit {
     pub code: i64,
     /// `reason`
     pub reason: Box<str>,
+    /// `startedAt`
+    pub started: Option<Time>,
+    /// `finishedAt`
+    pub finished: Option<Time>,
 }
 
 impl StatusFacts {

@@ -6,6 +6,7 @@ mod assess;
 mod branch;
 mod child_weight;
 mod counted_unit;
+mod crash_loop;
 mod custom;
 mod facts;
 mod finalizer_holder;
@@ -27,6 +28,7 @@ mod verdict;
 pub use assess::{assess, assess_before_rules, assess_with_branch, final_outcome};
 pub use branch::Branch;
 pub use counted_unit::CountedUnit;
+pub use crash_loop::crash_loop_since;
 pub use custom::{
     condition_priority, is_count_field, is_current_field, is_part_field, is_part_state_field,
     is_pausing_annotation, is_rest_switch, is_state_field, is_state_field_within, is_trouble_list,

@@ -91,6 +91,24 @@ async fn a_stateful_set_that_crash_loops_is_stuck_once_nothing_has_moved_for_the
     Ok(())
 }
 
+/// Its controller counts more and fewer of them for ever: something moves all the time.
+#[tokio::test]
+async fn a_workload_whose_pods_run_for_a_moment_between_crashes_is_stuck_all_the_same() -> Result<()> {
+    let tenant = TestTenant::start("flicker").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    let spec = json!({ "children": [tenant.child("StatefulSet")], "settle": "100ms", "hold": "1m",
+        "limits": { "pending": "1h", "progress": "12s" } });
+    tenant.policy("db", "Database", spec).await?;
+    let _running = tenant.rollcall(&["--resync=1s"]).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
+    tenant.create(owned_by(&db, playing("flicker", stateful_set("store", 2)))).await?;
+    tenant.until("Database/db", because("Ready", "ChildrenProgressing")).await?;
+    until_stuck(&tenant, &["StatefulSet store stuck", "CrashLoopBackOff", "Pod store-0"]).await?;
+    tenant.play("store", None).await?;
+    tenant.until("Database/db", says("Ready", "True")).await?;
+    Ok(())
+}
+
 /// Whichever policy is planned first does not decide for the other.
 #[tokio::test]
 async fn each_policy_says_when_what_lies_below_a_workload_is_stuck() -> Result<()> {

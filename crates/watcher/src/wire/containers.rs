@@ -37,6 +37,9 @@ fn read_container_status(object: &mut JsonCursor<'_>, init: bool) -> (UnreadyCon
         "name" => container.name = value.read_boxed(),
         "ready" => ready = value.read_flag() == Some(true),
         "state" => (container.waiting, container.ended) = read_container_state(value),
+        "restartCount" => {
+            container.restarts = value.read_integer().and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
+        }
         "lastState" => before = read_container_state(value).1,
         _ => {}
     });
@@ -59,6 +62,8 @@ fn read_container_state(object: &mut JsonCursor<'_>) -> (Option<Box<str>>, Optio
             let there = value.each_member(|key, value| match key {
                 "exitCode" => exit.code = value.read_integer().unwrap_or(0),
                 "reason" => exit.reason = value.read_boxed(),
+                "startedAt" => exit.started = value.read_time(),
+                "finishedAt" => exit.finished = value.read_time(),
                 _ => {}
             });
             ended = there.then_some(exit);

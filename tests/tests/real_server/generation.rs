@@ -167,14 +167,14 @@ async fn a_generation_that_its_operator_does_not_handle_in_time_is_stalled() -> 
 
 /// How an operator writes its status: a merge patch of what it keeps, all of it, or an apply of what it keeps.
 #[derive(Clone, Copy, Debug)]
-enum StatusWrite {
+pub(crate) enum StatusWrite {
     Merge,
     Put,
     Apply,
 }
 
 /// The operator says that it has handled this generation.
-async fn observe(tenant: &TestTenant, by: StatusWrite, generation: i64) -> Result<()> {
+pub(crate) async fn observe(tenant: &TestTenant, by: StatusWrite, generation: i64) -> Result<()> {
     match by {
         StatusWrite::Merge => {
             tenant.change_status("Database/db", json!({ "observedGeneration": generation })).await?;
@@ -199,14 +199,14 @@ async fn observe(tenant: &TestTenant, by: StatusWrite, generation: i64) -> Resul
     Ok(())
 }
 
-fn observed(generation: i64) -> StateExpectation {
+pub(crate) fn observed(generation: i64) -> StateExpectation {
     StateExpectation::new("status.observedGeneration", move |db| {
         db["status"]["observedGeneration"] == generation
     })
 }
 
 /// Ten times the settling span, made of real events that are no new spec of a child.
-async fn nothing_is_done(tenant: &TestTenant) -> Result<()> {
+pub(crate) async fn nothing_is_done(tenant: &TestTenant) -> Result<()> {
     for round in 0..30 {
         let label = json!({ "metadata": { "labels": { "round": format!("{round}") } } });
         tenant.change("Deployment/web", label).await?;

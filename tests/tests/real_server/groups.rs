@@ -137,7 +137,7 @@ async fn a_release_of_helm_is_a_group_though_its_chart_sets_no_label() -> Result
     }
     tenant.until("ReadinessGroup/shop", mentions("Ready", "Site shop")).await?;
     let ready = json!([{ "type": "Ready", "status": "True", "reason": "Up", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z" }]);
-    tenant.change_status("Site/shop", json!({ "status": { "conditions": ready } })).await?;
+    tenant.change_status("Site/shop", json!({ "conditions": ready })).await?;
     // That of the other release is none of its own.
     tenant.until("ReadinessGroup/shop", says("Ready", "True").and(mentions("Ready", "1 of 1 ready"))).await?;
     Ok(())

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 use super::readers::no_reader_is_early;
 
-async fn tenant_with_defaults(word: &str) -> Result<(TestTenant, HelmChart)> {
+pub(crate) async fn tenant_with_defaults(word: &str) -> Result<(TestTenant, HelmChart)> {
     let tenant = TestTenant::start(word).await?;
     tenant.crd_with_defaults(&CrdBuilder::new("Database")).await?;
     let chart = HelmChart::new(&tenant, tenant.custom("Database", ""))?;
@@ -67,7 +67,7 @@ async fn helm_waits_for_all_of_it_at_install_and_at_upgrade() -> Result<()> {
     no_reader_is_early(&tenant, &policy, &recording, &parent)
 }
 
-fn assert_true_now(db: &Value) -> Result<()> {
+pub(crate) fn assert_true_now(db: &Value) -> Result<()> {
     let ready = condition(db, "Ready").cloned().unwrap_or_default();
     ensure!(ready["status"] == "True", "Helm was content with {}", db["status"]);
     ensure!(ready["observedGeneration"] == db["metadata"]["generation"], "of an older generation: {ready}");

@@ -34,6 +34,7 @@ mod group_hooks;
 mod groups;
 mod guides;
 mod helm;
+mod helm_operators;
 mod history;
 mod identity;
 mod install;

@@ -9,8 +9,7 @@ use anyhow::{Result, anyhow};
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::Response;
-use futures::StreamExt;
-use http::{Method, StatusCode};
+use http::StatusCode;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
@@ -18,35 +17,8 @@ use tokio::time::timeout;
 
 use crate::TEST_TIMEOUT;
 use crate::caller::ApiCaller;
-
-/// Treatment of requests.
-#[derive(Clone, Debug, PartialEq)]
-pub enum GateRule {
-    /// Requests go on to the server.
-    Pass,
-    /// Requests of this method whose path contains this wait until the rule changes.
-    Hold(Method, String),
-    /// Requests of this method whose path contains this are answered with this status, without reaching the server.
-    Answer(Method, String, StatusCode),
-    /// Requests of this method whose path contains this reach the server, but their answer is lost.
-    LoseAnswer(Method, String),
-    /// Watches send nothing, and their events are lost; all other requests pass.
-    Mute,
-    /// Nothing reaches the server, and open requests are cut.
-    Down,
-}
-
-impl GateRule {
-    fn meets(&self, request: &Request) -> bool {
-        match self {
-            Self::Pass | Self::Mute => false,
-            Self::Down => true,
-            Self::Hold(method, part) | Self::Answer(method, part, _) | Self::LoseAnswer(method, part) => {
-                request.method() == method && request.uri().to_string().contains(part)
-            }
-        }
-    }
-}
+pub use crate::gate_rule::GateRule;
+use crate::watch_lines::WatchLines;
 
 /// A listening gate; closed when dropped.
 pub struct ApiGate {
@@ -60,18 +32,28 @@ pub struct ApiGate {
 struct GateState {
     server: kube::Client,
     rule: watch::Receiver<GateRule>,
-    /// One permit for every request that met a rule other than `Pass`.
-    caught: Semaphore,
+    /// One permit for every request that met a rule other than `Pass`, and every line of a watch that was held up or cut.
+    caught: Arc<Semaphore>,
+    bookmarks: bool,
 }
 
 impl ApiGate {
     /// Opens a gate; passing requests are sent with the identity of `caller`.
     pub async fn open(caller: &ApiCaller) -> Result<Self> {
+        Self::open_with(caller, true).await
+    }
+
+    /// Like [`ApiGate::open`]; no watch through it ever has a bookmark.
+    pub async fn open_without_bookmarks(caller: &ApiCaller) -> Result<Self> {
+        Self::open_with(caller, false).await
+    }
+
+    async fn open_with(caller: &ApiCaller, bookmarks: bool) -> Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let url = format!("http://{}", listener.local_addr()?);
         let (rule, watching) = watch::channel(GateRule::Pass);
-        let shared =
-            Arc::new(GateState { server: caller.client(), rule: watching, caught: Semaphore::new(0) });
+        let caught = Arc::new(Semaphore::new(0));
+        let shared = Arc::new(GateState { server: caller.client(), rule: watching, caught, bookmarks });
         let app = axum::Router::new().fallback(pass).with_state(shared.clone());
         let server = tokio::spawn(async move {
             // Runs until the gate is dropped.
@@ -98,6 +80,11 @@ impl ApiGate {
         permit.map_err(|_| anyhow!("no request met the gate's rule {:?}", *self.rule.borrow()))??.forget();
         Ok(())
     }
+
+    /// Number of requests that the rule has caught, without those that were waited for.
+    pub fn count_caught(&self) -> usize {
+        self.shared.caught.available_permits()
+    }
 }
 
 impl Drop for ApiGate {
@@ -113,7 +100,7 @@ async fn pass(State(shared): State<Arc<GateState>>, request: Request) -> Respons
     if rule.meets(&request) {
         let caught = || shared.caught.add_permits(1);
         match rule {
-            GateRule::Pass | GateRule::Mute => {}
+            GateRule::Pass | GateRule::Mute | GateRule::Late(_) | GateRule::CutLines => {}
             GateRule::Hold(..) => {
                 caught();
                 // An error means that the gate is dropped, and the request with it.
@@ -132,10 +119,25 @@ async fn pass(State(shared): State<Arc<GateState>>, request: Request) -> Respons
                 caught();
                 return answer(StatusCode::GATEWAY_TIMEOUT);
             }
+            GateRule::HoldAnswer(..) => {
+                let response = forward(&shared.server, request).await;
+                caught();
+                let _ = watching.changed().await;
+                return response
+                    .map_or_else(|_| answer(StatusCode::BAD_GATEWAY), |whole| whole.map(Body::new));
+            }
+            GateRule::Throttle(seconds) => {
+                caught();
+                return throttled(seconds);
+            }
         }
     }
     match forward(&shared.server, request).await {
-        Ok(response) if is_watch => response.map(|body| watch_body(body, watching)),
+        Ok(response) if is_watch => {
+            let lines =
+                WatchLines { rule: watching, caught: shared.caught.clone(), bookmarks: shared.bookmarks };
+            response.map(|body| lines.carry(body))
+        }
         Ok(response) => response.map(Body::new),
         Err(_) => answer(StatusCode::BAD_GATEWAY),
     }
@@ -150,14 +152,12 @@ async fn forward(server: &kube::Client, request: Request) -> Result<Response<kub
     Ok(server.send(http::Request::from_parts(parts, kube::client::Body::from(body.to_vec()))).await?)
 }
 
-fn watch_body(body: kube::client::Body, watching: watch::Receiver<GateRule>) -> Body {
-    let mut until = watching.clone();
-    let down = async move { until.wait_for(|rule| *rule == GateRule::Down).await.is_ok() };
-    let heard = Body::new(body).into_data_stream().filter(move |_| {
-        let muted = *watching.borrow() == GateRule::Mute;
-        async move { !muted }
-    });
-    Body::from_stream(heard.take_until(Box::pin(down)))
+/// As the API server answers whom it has no room for.
+fn throttled(seconds: u32) -> Response {
+    let mut response = Response::new(Body::from("Too many requests, please try again later.\n"));
+    *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+    response.headers_mut().insert(http::header::RETRY_AFTER, seconds.into());
+    response
 }
 
 fn answer(status: StatusCode) -> Response {

@@ -10,6 +10,7 @@ pub mod crd;
 pub mod etcd;
 pub mod expectation;
 pub mod gate;
+mod gate_rule;
 pub mod groups;
 pub mod guide;
 pub mod half_open;
@@ -31,6 +32,7 @@ pub mod rights;
 pub mod rollcall;
 pub mod rollcall_command;
 pub mod tenant;
+mod watch_lines;
 
 use std::time::Duration;
 

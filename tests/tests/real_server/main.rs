@@ -85,3 +85,4 @@ mod trust;
 mod uncounted;
 mod upgrade;
 mod verdicts;
+mod wire;

@@ -81,6 +81,7 @@ mod stage;
 mod stories;
 mod stuck;
 mod suggest;
+mod throttled;
 mod trust;
 mod uncounted;
 mod upgrade;

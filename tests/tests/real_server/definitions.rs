@@ -4,14 +4,18 @@ use std::sync::Arc;
 
 use acceptance::caller::version_of;
 use acceptance::control_plane::{ClusterParts, ControlPlane};
-use acceptance::expectation::says;
-use acceptance::objects::owned_by;
+use acceptance::crd::CrdBuilder;
+use acceptance::expectation::{because, current, mentions, says};
+use acceptance::groups::TenantGroups as _;
+use acceptance::objects::{condition, owned_by};
 use acceptance::places;
 use acceptance::policies::{TenantPolicies as _, apply_crds, policy_address};
+use acceptance::recorder::StateRecorder;
+use acceptance::rights::TenantRights as _;
 use acceptance::rollcall::TenantRollcall as _;
 use acceptance::tenant::TestTenant;
-use anyhow::Result;
-use serde_json::json;
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
 
 use crate::outage::{define_shards, set_ready};
 
@@ -49,5 +53,86 @@ async fn what_was_said_stands_and_is_kept_true_while_the_definition_of_policies_
     tenant.admin.delete(&policy_address(&tenant, "db")?).await?;
     running.until_printed("the entries of a deleted policy are removed").await?;
     assert!(tenant.get("Database/db-0").await?["status"]["conditions"].is_null());
+    Ok(())
+}
+
+/// A group of the objects of this kind that are part of a shop.
+fn shop_of(tenant: &TestTenant, kind: &str) -> Value {
+    let kinds = json!([tenant.child(kind)["kind"]]);
+    json!({ "members": [{ "kinds": kinds, "labels": { "part-of": "shop" } }], "settle": "100ms" })
+}
+
+/// Lets an object say this of itself.
+async fn say(tenant: &TestTenant, place: &str, status: &str) -> Result<()> {
+    let entry = json!({ "type": "Ready", "status": status, "observedGeneration": 1 });
+    tenant.change_status(place, json!({ "conditions": [entry] })).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn without_the_definition_of_groups_all_else_is_kept_true_and_groups_that_come_back_are_told_again()
+-> Result<()> {
+    let plane = Arc::new(ControlPlane::start(ClusterParts::Storage).await?);
+    let tenant = TestTenant::start_on(plane.clone(), "ungrouped").await?;
+    define_shards(&tenant).await?;
+    // Of Books nobody speaks but a group.
+    tenant.crd(&CrdBuilder::new("Book")).await?;
+    let groups = [("shards", shop_of(&tenant, "Shard")), ("books", shop_of(&tenant, "Book"))];
+    let manifests = groups.iter().map(|(name, spec)| tenant.group_manifest(name, spec.clone()));
+    let all: Vec<_> = tenant.policies().await?.into_iter().chain(manifests).collect();
+    tenant.grant_for(&all)?;
+    let running = tenant.rollcall_at(plane.url(), &[]).await?;
+    running.until_ready().await?;
+    for number in 0..3 {
+        let db = tenant.create(tenant.custom("Database", &format!("db-{number}"))).await?;
+        tenant.create(owned_by(&db, tenant.custom("Shard", &format!("shard-{number}")))).await?;
+        set_ready(&tenant, number, "True").await?;
+    }
+    tenant.create(tenant.custom("Book", "atlas")).await?;
+    say(&tenant, "Book/atlas", "True").await?;
+    let part_of = json!({ "metadata": { "labels": { "part-of": "shop" } } });
+    for place in ["Shard/shard-0", "Shard/shard-1", "Book/atlas"] {
+        tenant.change(place, part_of.clone()).await?;
+    }
+    for (name, spec) in &groups {
+        tenant.readiness_group(name, spec.clone()).await?;
+        tenant.until(&format!("ReadinessGroup/{name}"), says("Ready", "True")).await?;
+    }
+    let mut told = Vec::new();
+    for number in 0..3 {
+        told.push(tenant.until(&format!("Database/db-{number}"), says("Ready", "True")).await?);
+    }
+    let recorder = StateRecorder::start(&tenant, &["Database", "Shard"]).await?;
+
+    plane.kubectl(&["delete", "crd", "readinessgroups.rollcall.dev"])?;
+    for status in ["False", "True", "False"] {
+        set_ready(&tenant, 1, status).await?;
+        tenant.until("Database/db-1", says("Ready", status)).await?;
+    }
+    say(&tenant, "Book/atlas", "False").await?;
+
+    apply_crds(&tenant, &places::rollcall()?).await?;
+    for (name, spec) in &groups {
+        let created = tenant.create(tenant.group_manifest(name, spec.clone())).await?;
+        let first = condition(&created, "Ready").context("no first word")?;
+        assert_eq!((&first["status"], &first["reason"]), (&json!("Unknown"), &json!("ChildrenPending")));
+    }
+    let not_ready = |name: &str| says("Ready", "False").and(mentions("Ready", name)).and(current("Ready"));
+    tenant.until("ReadinessGroup/shards", not_ready("shard-1")).await?;
+    tenant.until("ReadinessGroup/books", not_ready("atlas")).await?;
+    say(&tenant, "Book/atlas", "True").await?;
+    set_ready(&tenant, 1, "True").await?;
+    for place in ["ReadinessGroup/shards", "ReadinessGroup/books", "Database/db-1"] {
+        tenant.until(place, because("Ready", "AllChildrenReady")).await?;
+    }
+    let recording = recorder.stop().await?;
+    for number in 0..3_u32 {
+        let parent = tenant.address(&format!("Database/db-{number}"))?;
+        recording.no_false_ready(&parent, "Ready", &[("Shard", 1)])?;
+        if number != 1 {
+            let still = tenant.get(&format!("Database/db-{number}")).await?;
+            assert_eq!(version_of(&still), version_of(&told[number as usize]), "{}", still["status"]);
+        }
+    }
     Ok(())
 }

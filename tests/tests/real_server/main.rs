@@ -63,6 +63,7 @@ mod policies;
 mod proof;
 mod readers;
 mod readme;
+mod records_namespace;
 mod release_artifacts;
 mod releases;
 mod restart;

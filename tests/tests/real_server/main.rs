@@ -60,6 +60,7 @@ mod page_below;
 mod page_crowds;
 mod permissions;
 mod policies;
+mod policy_edits;
 mod proof;
 mod readers;
 mod readme;

@@ -1,5 +1,8 @@
 //! Rights that the service grants itself, within the roles that the administrator lists.
 
+use std::time::Duration;
+
+use acceptance::TEST_TIMEOUT;
 use acceptance::caller::{ApiCaller, code_of, version_of};
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::{StateExpectation, because, gone, has, mentions, says, there};
@@ -13,6 +16,7 @@ use acceptance::rollcall_command::rollcall;
 use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
 
 /// A policy over Deployments for each of these kinds of parents, of which the first has a ClusterRole that is approved and
 /// bound to nobody; and the name of that role.
@@ -258,4 +262,40 @@ async fn a_binding_of_that_name_that_is_not_its_own_is_left_alone_and_named() ->
     tenant.plane.kubectl(&["delete", "clusterrolebinding", &name])?;
     ready_site(&tenant).await?;
     Ok(())
+}
+
+#[tokio::test]
+async fn who_has_its_token_hands_on_the_listed_roles_under_any_name_and_without_the_flag_none() -> Result<()>
+{
+    let (tenant, role) = approved("handed-on", &["Site"]).await?;
+    tenant.apply_rights(&[])?;
+    let own = ApiCaller::from_kubeconfig(&tenant.kubeconfig(tenant.plane.url()).await?).await?;
+    let handed = |name: &str| {
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+            "metadata": { "name": format!("{}-{name}", tenant.name) },
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role },
+            "subjects": [{ "kind": "User", "name": "mallory", "apiGroup": "rbac.authorization.k8s.io" }],
+        })
+    };
+    let refused = own.create(&handed("before")).await.expect_err("nothing is listed yet");
+    assert_eq!(code_of(&refused), Some(403), "{refused:#}");
+
+    tenant.apply_rights(&[&format!("--grant-roles={role}")])?;
+    // The server takes up what is granted a moment later, and so below.
+    let kept = async {
+        while own.create(&handed("any-name")).await.is_err() {
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    timeout(TEST_TIMEOUT, kept).await.context("it cannot hand on a listed role")?;
+    let sites = format!("sites.{}", tenant.group);
+    let question = ["auth", "can-i", "list", &sites, "-A", "--as", "mallory"];
+    let has = async {
+        while !tenant.plane.kubectl_command()?.args(question).output()?.status.success() {
+            sleep(Duration::from_millis(50)).await;
+        }
+        Ok(())
+    };
+    timeout(TEST_TIMEOUT, has).await.context("it was not handed on")?
 }

@@ -24,6 +24,7 @@ mod explain;
 mod extremes;
 mod faults;
 mod flux_reader;
+mod forged_state;
 mod front;
 mod generation;
 mod grafana;

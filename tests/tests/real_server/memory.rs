@@ -1,5 +1,8 @@
 //! Jobs that came and went: what is remembered of them, with the real Job and TTL controllers.
 
+use std::sync::Arc;
+
+use acceptance::control_plane::{ControlPlane, shared};
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::{StateExpectation, because, current, gone, mentions, says, there};
 use acceptance::kind::ObjectAddress;
@@ -13,7 +16,12 @@ use serde_json::{Value, json};
 
 /// A tenant with a policy that remembers.
 pub(crate) async fn remembering(word: &str, after: &str) -> Result<TestTenant> {
-    let tenant = TestTenant::start(word).await?;
+    remembering_on(shared().await?, word, after).await
+}
+
+/// Like [`remembering`], on this control plane.
+pub(crate) async fn remembering_on(plane: Arc<ControlPlane>, word: &str, after: &str) -> Result<TestTenant> {
+    let tenant = TestTenant::start_on(plane, word).await?;
     tenant.crd(&CrdBuilder::new("Database")).await?;
     let mut jobs = tenant.child("Job");
     jobs["afterDeletion"] = json!(after);

@@ -1,15 +1,19 @@
-//! The namespace of records, deleted while Rollcall runs with records in it.
+//! The namespace of records, or their definition, deleted while Rollcall runs with records in it.
 
+use std::sync::Arc;
+
+use acceptance::control_plane::{ClusterParts, ControlPlane};
 use acceptance::expectation::{StateExpectation, because, gone, mentions, says};
 use acceptance::kind::ObjectAddress;
 use acceptance::objects::{owned_by, playing, uid};
-use acceptance::policies::policy_address;
+use acceptance::places;
+use acceptance::policies::{apply_crds, policy_address};
 use acceptance::rights::TenantRights as _;
 use acceptance::rollcall::TenantRollcall as _;
 use acceptance::tenant::TestTenant;
 use anyhow::{Result, ensure};
 
-use crate::memory::{fleeting, records, remembering};
+use crate::memory::{fleeting, record, records, remembering, remembering_on};
 
 /// Whether the rights to keep records go with their namespace.
 #[derive(Clone, Copy, PartialEq)]
@@ -103,4 +107,38 @@ async fn so_they_are_where_the_rights_to_keep_them_went_with_it() -> Result<()> 
     let lacks = mentions("Watching", "get,list,watch readinessrecords.rollcall.dev in namespace rightless-");
     let meanwhile = because("Watching", "Forbidden").and(lacks);
     without_a_home("rightless", RecordRights::InTheNamespace, meanwhile).await
+}
+
+#[tokio::test]
+async fn so_they_are_once_the_definition_of_records_is_back() -> Result<()> {
+    let plane = Arc::new(ControlPlane::start(ClusterParts::Everything).await?);
+    let tenant = remembering_on(plane.clone(), "unrecorded", "remember").await?;
+    let mut running = tenant.rollcall(&[]).await?;
+    let done = tenant.create(tenant.custom("Database", "done")).await?;
+    tenant.create(owned_by(&done, fleeting("early"))).await?;
+    let late = tenant.create(tenant.custom("Database", "late")).await?;
+    tenant.create(owned_by(&late, playing("hold", fleeting("slow")))).await?;
+    tenant.until("Job/early", gone()).await?;
+    let before = tenant.until("Database/done", says("Ready", "True")).await?;
+    tenant.until_at(&record(&tenant, &done)?, &records("early", "Complete")).await?;
+    tenant.until_at(&record(&tenant, &late)?, &records("slow", "Running")).await?;
+    let policy = policy_address(&tenant, "db")?;
+    tenant.until_at(&policy, &says("Ready", "True")).await?;
+
+    plane.kubectl(&["delete", "crd", "readinessrecords.rollcall.dev"])?;
+    tenant.until_at(&policy, &says("Ready", "False")).await?;
+    tenant.play("slow", None).await?;
+    tenant.until("Job/slow", gone()).await?;
+    apply_crds(&tenant, &places::rollcall()?).await?;
+    tenant.until("Database/late", says("Ready", "True")).await?;
+    tenant.until_at(&record(&tenant, &done)?, &records("early", "Complete")).await?;
+    tenant.until_at(&record(&tenant, &late)?, &records("slow", "Complete")).await?;
+    tenant.until_at(&policy, &says("Ready", "True")).await?;
+    let told = tenant.get("Database/late").await?;
+    running.kill()?;
+    running.again().await?;
+    running.until_metric("rollcall_parents", &["verdict=\"Ready\""], |count| count >= 2.0).await?;
+    ensure!(tenant.get("Database/done").await? == before, "nothing was written on it");
+    ensure!(tenant.get("Database/late").await? == told, "nothing was written on it");
+    Ok(())
 }

@@ -137,13 +137,15 @@ impl RecordStore {
         self.lists += 1;
     }
 
-    /// Completes a list.
+    /// Completes a list. What it lacks of all that is remembered is written, also what a store before this one could not write.
     pub fn finish_list(&mut self, reflector: &Reflector) {
         let listed = self.listed.take().unwrap_or_default();
         let gone: Vec<_> = self.records.keys().filter(|name| !listed.contains(*name)).cloned().collect();
         for name in gone {
             self.observe_deletion(reflector, &name);
         }
+        let remembered = reflector.outcomes().parents_with_outcomes().into_iter().map(String::from);
+        self.pending.extend(remembered.filter(|name| !self.records.contains_key(name)));
     }
 
     /// Observes a record. Returns complaints about invalid content.

@@ -20,6 +20,13 @@ fn led(spoken_of: RecordedKinds) -> RecordStore {
     keeper
 }
 
+fn recorded_kinds() -> RecordedKinds {
+    RecordedKinds::from([
+        (("batch".to_owned(), "Job".to_owned()), KindId(1)),
+        (("example.com".to_owned(), "Database".to_owned()), KindId(2)),
+    ])
+}
+
 const PARENT: &str = "00000000-0000-4000-8000-000000000001";
 const JOB: &str = "00000000-0000-4000-8000-000000000002";
 
@@ -85,15 +92,11 @@ impl RecordProcess {
     }
 
     fn blind() -> RecordProcess {
-        let spoken_of = RecordedKinds::from([
-            (("batch".to_owned(), "Job".to_owned()), KindId(1)),
-            (("example.com".to_owned(), "Database".to_owned()), KindId(2)),
-        ]);
         let reflector = Reflector::new(|| ());
         reflector.set_interest(jobs());
         reflector.set_interest(databases());
         let passes = [KindId(1), KindId(2)].map(|kind| reflector.begin_list(kind, None));
-        RecordProcess { reflector, keeper: led(spoken_of), passes }
+        RecordProcess { reflector, keeper: led(recorded_kinds()), passes }
     }
 
     fn list(&self) {
@@ -178,6 +181,24 @@ fn a_record_that_somebody_deletes_is_written_again() {
     process.keeper.begin_list();
     process.keeper.finish_list(&process.reflector);
     assert!(matches!(process.errand(), RecordOperation::Create(_)), "a list does not have it");
+}
+
+#[test]
+fn what_a_store_could_not_write_is_written_by_the_next_one_of_the_same_process() {
+    for was_taken in [false, true] {
+        let mut process = RecordProcess::new();
+        process.see(&job(5, "Complete"));
+        if was_taken {
+            process.written();
+        } else {
+            assert!(matches!(process.errand(), RecordOperation::Create(_)), "under way, and never answered");
+        }
+        // The definition of records is gone with them, and comes back; or a plan changes the kinds that they name.
+        process.keeper = led(recorded_kinds());
+        process.keeper.begin_list();
+        process.keeper.finish_list(&process.reflector);
+        assert_eq!(outcome(&process.written()), "Complete");
+    }
 }
 
 #[test]

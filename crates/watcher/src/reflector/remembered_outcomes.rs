@@ -52,6 +52,11 @@ impl<'r> RememberedOutcomes<'r> {
         self.0.memory.parent_outcomes(parent)
     }
 
+    /// Returns the uids of the parents for which outcomes are remembered.
+    pub fn parents_with_outcomes(self) -> Vec<Box<str>> {
+        self.0.memory.parents_with_outcomes()
+    }
+
     /// Returns `true` if the kind has been listed since it is followed.
     pub fn was_listed(self, kind: KindId) -> bool {
         self.0.memory.was_listed(kind)

@@ -101,6 +101,13 @@ impl OutcomeMemory {
         self.lock().parents.get(&UidKey::from_text(parent)).cloned()
     }
 
+    /// Returns the uids of the parents for which outcomes are remembered.
+    pub(super) fn parents_with_outcomes(&self) -> Vec<Box<str>> {
+        let state = self.lock();
+        let with_outcomes = state.parents.values().filter(|memories| !memories.outcomes.is_empty());
+        with_outcomes.map(|memories| memories.parent.uid.clone()).collect()
+    }
+
     /// Returns `true` if the kind has been listed since it is followed.
     pub(super) fn was_listed(&self, kind: KindId) -> bool {
         self.lock().listed.contains(&kind)

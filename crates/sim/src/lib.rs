@@ -15,6 +15,8 @@
 //!   have;
 //! - what stands on a parent is what a message put together from all objects says, quotes at every depth included, or was so
 //!   within the interval of message-only writes;
+//! - no parent that was told `Ready` reads Current to kstatus, Flux or Helm while it is not ready: what the loop knows shows within the
+//!   way of a write, and so does what the server's objects show once every kind was listed or audited since;
 //! - nothing is written for a policy in shadow mode, whose answers, read from the engine, are judged like all others; what those
 //!   above count of them rests on no limit in time, because nothing records when it began;
 //! - tallies equal a recount, messages are bounded, the loop comes to rest.

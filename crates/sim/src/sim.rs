@@ -7,8 +7,8 @@ use rollcall_core::{KindEvent, ParentWrite};
 
 use crate::actors::{HistoryActors, inject_fault};
 use crate::judges::{
-    AnswerJudge, CheckedParents, CommitJudge, JudgedMoment, NumberJudge, OverlapJudge, PlanWatch, WordsJudge,
-    check_decision, check_end, describe_answers,
+    AnswerJudge, CheckedParents, CommitJudge, JudgedMoment, NumberJudge, OverlapJudge, PlanWatch,
+    ReaderJudge, WordsJudge, WriteTroubles, check_decision, check_end, describe_answers,
 };
 use crate::perturbation::{NewProcessView, PointKind};
 use crate::scenario::{HistoryKind, Sabotage, SeedStreams};
@@ -44,9 +44,11 @@ pub(crate) struct Sim {
     checked: CheckedParents,
     answers: AnswerJudge,
     words: WordsJudge,
+    troubles: WriteTroubles,
     numbers: NumberJudge,
     commits: CommitJudge,
     overlaps: OverlapJudge,
+    readers: ReaderJudge,
     takeovers: Takeovers,
 }
 
@@ -72,9 +74,11 @@ impl Sim {
             checked: CheckedParents::default(),
             answers: AnswerJudge::default(),
             words: WordsJudge::default(),
+            troubles: WriteTroubles::default(),
             numbers: NumberJudge::default(),
             commits: CommitJudge::default(),
             overlaps: OverlapJudge::default(),
+            readers: ReaderJudge::default(),
             takeovers: Takeovers::new(streams, sabotage),
             stage: SimStage { world, service, feed },
         }
@@ -95,8 +99,8 @@ impl Sim {
     pub(crate) fn into_report(self) -> (Vec<String>, SimulationCounts, Option<InvariantFailure>) {
         let (log, counts, failure) = self.stage.world.timeline.into_report();
         let OverlapJudge { ghost_writes, ghost_trues, .. } = self.overlaps;
-        let (trues, messages) = (self.commits.trues, self.words.judged);
-        (log, SimulationCounts { trues, messages, ghost_writes, ghost_trues, ..counts }, failure)
+        let (trues, messages, looks) = (self.commits.trues, self.words.judged, self.readers.looks);
+        (log, SimulationCounts { trues, messages, looks, ghost_writes, ghost_trues, ..counts }, failure)
     }
 
     /// Plays the whole history: faults, a quiet span, the oracle, a restart at rest.
@@ -167,6 +171,8 @@ impl Sim {
         }
         self.rules.start_evaluations(&mut self.stage);
         self.kind_wires.wake_watches(&mut self.stage);
+        let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.plan_watch);
+        self.readers.check_readers(&at, &self.troubles);
         true
     }
 
@@ -243,8 +249,10 @@ impl Sim {
         self.plan_watch.reset_for_restart();
         self.checked.reset_for_restart();
         self.words.reset_for_restart();
+        self.troubles.reset_for_restart();
         self.commits.reset_for_restart();
         self.overlaps.reset_for_restart();
+        self.readers.reset_for_restart();
         self.start_process();
     }
 
@@ -291,7 +299,7 @@ impl Sim {
         }
         let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.plan_watch);
         self.answers.check_answers(&at, &mut self.checked);
-        self.words.check_messages(&at);
+        self.words.check_messages(&at, &self.troubles);
         self.overlaps.check_standing(&at);
         if counts {
             NumberJudge::check_numbers(&at);
@@ -408,7 +416,7 @@ impl Sim {
             self.overlaps.check_commit(&at, (&flight, is_own), &committed);
         }
         if answer.as_ref().is_none_or(|(status, ..)| *status != 200) {
-            self.words.note_failure(&flight.write.uid, answer.is_some(), self.stage.world.now());
+            self.troubles.note_failure(&flight.write.uid, answer.is_some(), self.stage.world.now());
             self.overlaps.note_failure(&flight.write.uid, self.stage.world.now());
         }
         let is_awaited = self.takeovers.awaits_answers(&self.stage, flight.life);

@@ -11,21 +11,13 @@ use super::checked_generation::MAX_ANSWER_LAG_MS;
 use super::judged_moment::JudgedMoment;
 use super::naive_words::naive_message;
 use super::own_entries::entry_of;
+use super::write_troubles::WriteTroubles;
 use crate::scenario::PolicyDef;
-use crate::wires::WRITE_TIMEOUT_MS;
 use crate::world::{ModelObject, SimObjectRef};
 
 /// Largest lag of a message behind what was shown, in milliseconds: the shortest interval between writes that change nothing
 /// else, the debounce at each of three levels, and the slowest way of a write and of its answer.
 const MAX_WORDS_LAG_MS: i64 = 10_000 + 3 * MAX_ANSWER_LAG_MS + 7_000;
-/// Time that writes of others may wait for a writer that has room for few, while some are not answered: as long as three of
-/// these take, and longer where there were more.
-const QUEUE_LAG_MS: i64 = 3 * WRITE_TIMEOUT_MS;
-/// Longest backoff of a parent some of whose writes failed or were overwritten.
-const BACKOFF_LAG_MS: i64 = 75_000;
-/// Time after such a write for which its parent may still back off: as long as a conflict lasts.
-const BACKOFF_LASTS_MS: i64 = 300_000;
-
 /// The judge of messages.
 #[derive(Default)]
 pub(crate) struct WordsJudge {
@@ -33,11 +25,6 @@ pub(crate) struct WordsJudge {
     wrong_since: BTreeMap<(PolicyId, String), i64>,
     /// The last right message that was decided: to decide it again helps nobody.
     decided: BTreeMap<(PolicyId, String), Option<String>>,
-    /// Time of the last write of a parent that failed, by its UID, and of the last of any.
-    failed_at: BTreeMap<String, i64>,
-    any_failed_at: Option<i64>,
-    /// Times of writes of any parent that were not answered.
-    unanswered_at: Vec<i64>,
     /// Number of checks of a message that was known, for the counts of the run.
     pub(crate) judged: u64,
 }
@@ -67,15 +54,8 @@ impl WordsJudge {
         }
     }
 
-    /// Notes a write that failed or, if it was not answered, of which nobody knows what became.
-    pub(crate) fn note_failure(&mut self, uid: &str, is_answered: bool, now: i64) {
-        self.failed_at.insert(uid.to_owned(), now);
-        self.any_failed_at = Some(now);
-        self.unanswered_at.extend((!is_answered).then_some(now));
-    }
-
     /// Checks the messages of all parents.
-    pub(crate) fn check_messages(&mut self, at: &JudgedMoment<'_>) {
+    pub(crate) fn check_messages(&mut self, at: &JudgedMoment<'_>, troubles: &WriteTroubles) {
         let models = at.shown.all_observed();
         let mut wrong = BTreeMap::new();
         for policy in at.policies.iter().filter(|policy| !policy.shadow && at.core.engine.is_open(policy.id))
@@ -86,7 +66,7 @@ impl WordsJudge {
                 };
                 let key = (policy.id, parent.uid.clone());
                 let since = self.wrong_since.get(&key).copied().unwrap_or(at.now);
-                if since + self.allowed_lag(at, parent, since) < at.now {
+                if since + MAX_WORDS_LAG_MS + troubles.allowed_lag(at, &parent.uid, since) < at.now {
                     let name = at.describe_object(parent);
                     let lag = at.now - since;
                     let what = format!("{name} says {says:?} for {lag} ms, to say {expected:?}");
@@ -96,23 +76,6 @@ impl WordsJudge {
             }
         }
         self.wrong_since = wrong;
-    }
-
-    fn allowed_lag(&self, at: &JudgedMoment<'_>, parent: &ModelObject, since: i64) -> i64 {
-        let lately = |since: Option<i64>, lasts: i64| since.is_some_and(|since| at.now < since + lasts);
-        let overwritten = at.world.overwrites_of(&parent.uid) > 0 && !at.faults_stopped;
-        let backs_off = lately(self.failed_at.get(&parent.uid).copied(), BACKOFF_LASTS_MS) || overwritten;
-        let queues = lately(self.any_failed_at, BACKOFF_LAG_MS);
-        MAX_WORDS_LAG_MS
-            + if backs_off { BACKOFF_LAG_MS } else { 0 }
-            + if queues { self.queue_lag(at, since) } else { 0 }
-    }
-
-    /// Time for which the writer's places may have been taken by writes that were not answered, since then.
-    fn queue_lag(&self, at: &JudgedMoment<'_>, since: i64) -> i64 {
-        let meanwhile = self.unanswered_at.iter().filter(|sent| **sent > since - WRITE_TIMEOUT_MS);
-        let rounds = meanwhile.count().div_ceil(at.writer_room);
-        QUEUE_LAG_MS.max(i64::try_from(rounds).unwrap_or(i64::MAX).saturating_mul(WRITE_TIMEOUT_MS))
     }
 }
 
@@ -148,7 +111,7 @@ fn is_message(said: &str, expected: &str) -> bool {
 }
 
 /// Returns `true` if the loop holds a parent as it stands: it cannot write on one that has changed and that it cannot read.
-fn is_current(at: &JudgedMoment<'_>, parent: &ModelObject) -> bool {
+pub(super) fn is_current(at: &JudgedMoment<'_>, parent: &ModelObject) -> bool {
     let ModelObject { kind, namespace, name, .. } = parent;
     let place = SimObjectRef { kind: *kind, namespace: namespace.clone(), name: name.clone() };
     let stored = at.world.find_object(&place);
@@ -156,13 +119,13 @@ fn is_current(at: &JudgedMoment<'_>, parent: &ModelObject) -> bool {
 }
 
 /// Returns `true` if an object awaits its rule under a policy of this kind or of one below: what is quoted of it may be of before.
-fn awaits_rule_below(at: &JudgedMoment<'_>, kind: usize, models: &[Rc<ModelObject>]) -> bool {
+pub(super) fn awaits_rule_below(at: &JudgedMoment<'_>, kind: usize, models: &[Rc<ModelObject>]) -> bool {
     let below = at.policies.iter().filter(|policy| policy.parent <= kind);
     below.into_iter().any(|policy| !at.find_unjudged(policy, models).is_empty())
 }
 
 /// Returns `true` if a kind that policies of this kind or of one below rest on is to be listed: what is quoted of its objects
 /// may be by a rule that does not hold any more, for as long as the kind cannot be read.
-fn awaits_list_below(at: &JudgedMoment<'_>, kind: usize) -> bool {
+pub(super) fn awaits_list_below(at: &JudgedMoment<'_>, kind: usize) -> bool {
     at.policies.iter().any(|policy| policy.parent <= kind && at.plan_watch.awaits_list(policy))
 }

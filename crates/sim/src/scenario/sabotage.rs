@@ -23,6 +23,10 @@ pub enum Sabotage {
     ForeignTouched,
     /// Drops writes by which nothing but the words of a parent above others changes.
     QuotesKept,
+    /// Drops writes by which a parent says that a kind cannot be seen.
+    BlindnessUnsaid,
+    /// Drops writes over what stands of an earlier generation.
+    OldAnswerKept,
     /// Installs policies in shadow mode as if they wrote.
     ShadowWrites,
     /// Drops all deletions from watches, and skips audits.
@@ -45,7 +49,7 @@ pub enum Sabotage {
 
 impl Sabotage {
     /// All kinds of faults.
-    pub const ALL: [Sabotage; 19] = [
+    pub const ALL: [Sabotage; 21] = [
         Sabotage::NoSettle,
         Sabotage::NoEvidence,
         Sabotage::StaleLooksNew,
@@ -56,6 +60,8 @@ impl Sabotage {
         Sabotage::LostLeaseUnguarded,
         Sabotage::ForeignTouched,
         Sabotage::QuotesKept,
+        Sabotage::BlindnessUnsaid,
+        Sabotage::OldAnswerKept,
         Sabotage::ShadowWrites,
         Sabotage::DeletesLost,
         Sabotage::OutagesForgotten,
@@ -80,6 +86,7 @@ impl Sabotage {
             Sabotage::LostLeaseUnguarded => "a lost lease overwrites nothing unknown",
             Sabotage::ForeignTouched => "only our own entries",
             Sabotage::QuotesKept => "words are as fresh as verdicts",
+            Sabotage::BlindnessUnsaid | Sabotage::OldAnswerKept => "what is not ready does not read Current",
             Sabotage::ShadowWrites => "a shadow writes nothing",
             Sabotage::DeletesLost => "eventually exact",
             Sabotage::OutagesForgotten | Sabotage::HearsayBelieved => "a finished job stays finished",

@@ -15,6 +15,8 @@ pub struct SimulationCounts {
     pub trues: u64,
     /// Checks of a message whose every word was known.
     pub messages: u64,
+    /// Looks of a reader at a parent that read as ready.
+    pub looks: u64,
     /// Writes that were refused or failed.
     pub refused: u64,
     /// Restarts of the process.
@@ -43,6 +45,7 @@ impl AddAssign for SimulationCounts {
         self.writes += other.writes;
         self.trues += other.trues;
         self.messages += other.messages;
+        self.looks += other.looks;
         self.refused += other.refused;
         self.restarts += other.restarts;
         self.lost += other.lost;

@@ -24,6 +24,15 @@ pub(crate) enum WireState {
     Watching(Box<WatchCursor>),
 }
 
+/// How far the service has been shown all that the server had of a kind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CaughtUp {
+    /// The time as of which it was read.
+    pub(crate) as_of: i64,
+    /// The time at which all of it has arrived.
+    pub(crate) at: i64,
+}
+
 /// List and watch of one kind.
 #[derive(Default)]
 pub(crate) struct KindWire {
@@ -45,6 +54,11 @@ pub(crate) struct KindWire {
     /// Nothing was heard for longer than blindness takes, and no list was completed since.
     pub(crate) unproven: bool,
     pub(crate) repeatable_line: Option<Box<[u8]>>,
+    /// The last list or audit by which the service has seen everything; `None` before one, or where the server has denied since
+    /// that an object is there.
+    pub(crate) caught_up: Option<CaughtUp>,
+    /// Last time at which it did so: only a list that begins later makes up for it.
+    denied_at: Option<i64>,
 }
 
 impl KindWire {
@@ -56,7 +70,7 @@ impl KindWire {
     /// Ends list and watch: what comes next is a list.
     pub(crate) fn stop(&mut self) {
         (self.state, self.resume_revision, self.deliver_at) = (WireState::Down, None, None);
-        (self.refusals, self.synced, self.repeatable_line) = (0, false, None);
+        (self.refusals, self.synced, self.repeatable_line, self.caught_up) = (0, false, None, None);
     }
 
     pub(crate) fn clear_faults(&mut self) {
@@ -68,6 +82,25 @@ impl KindWire {
         let deaf = now - self.last_answer > saturating_millis(BLIND_LIMIT) + MAX_ANSWER_LAG_MS;
         self.unproven = !ends_list && (self.unproven || deaf);
         self.last_answer = now;
+    }
+
+    /// Notes that the server denies that an object is there.
+    pub(super) fn note_denial(&mut self, now: i64) {
+        (self.denied_at, self.caught_up) = (Some(now), None);
+    }
+
+    /// Notes a complete list, which was asked for at `as_of`.
+    pub(super) fn note_list(&mut self, as_of: i64, now: i64) {
+        if self.denied_at.is_none_or(|denied| denied < as_of) {
+            (self.denied_at, self.caught_up) = (None, Some(CaughtUp { as_of, at: now }));
+        }
+    }
+
+    /// Notes an audit that reads everything that differs until `at`.
+    pub(super) fn note_audit(&mut self, now: i64, at: i64) {
+        if self.denied_at.is_none() && self.synced {
+            self.caught_up = Some(CaughtUp { as_of: now, at });
+        }
     }
 
     /// Returns the reason why nothing can be read now, if there is one.

@@ -196,6 +196,7 @@ impl KindWires {
     fn finish_list(&mut self, stage: &mut SimStage, kind: usize) {
         let wire = &mut self.wires[kind];
         let WireState::Listing(list) = std::mem::take(&mut wire.state) else { return };
+        wire.note_list(list.asked_at, stage.world.now());
         let revision = list.finish(stage, kind, self.sabotage != Some(Sabotage::NoSweep));
         (wire.resume_revision, wire.synced) = (Some(revision), true);
         stage.world.timeline.log_kind_event(kind, format_args!("listed"));

@@ -15,6 +15,7 @@ use crate::scenario::kind_id;
 pub(crate) struct AskedList {
     pass: ListPass,
     sent: ShownMoment,
+    asked_at: i64,
 }
 
 impl AskedList {
@@ -24,6 +25,7 @@ impl AskedList {
         AskedList {
             pass: stage.feed.reflector.begin_list(kind_id(kind), None),
             sent: stage.feed.shown.moment(),
+            asked_at: stage.world.now(),
         }
     }
 }
@@ -37,6 +39,8 @@ pub(crate) struct ListInProgress {
     revision: u64,
     pass: ListPass,
     sent: ShownMoment,
+    /// When the service asked for it.
+    pub(super) asked_at: i64,
     /// All objects were delivered, and the list is complete when they are judged, or at this time.
     ending: Option<(RuleWorkMark, i64)>,
 }
@@ -44,13 +48,14 @@ pub(crate) struct ListInProgress {
 impl ListInProgress {
     /// Begins to deliver the server's answer.
     pub(super) fn deliver(asked: AskedList, list: WireListBody) -> ListInProgress {
-        let AskedList { pass, sent } = asked;
+        let AskedList { pass, sent, asked_at } = asked;
         ListInProgress {
             revision: list.revision(),
             items: list.items,
             uids: BTreeSet::new(),
             pass,
             sent,
+            asked_at,
             ending: None,
         }
     }

@@ -19,6 +19,8 @@ use crate::service::{AUDIT_PERIOD, ObjectFeed};
 use crate::timeline::SimEvent;
 use crate::world::ModelObject;
 
+/// Longest time that the answer to a live read takes, in milliseconds.
+const MAX_READ_MS: i64 = 60;
 /// Interval between live reads, in milliseconds: twenty reads a second.
 const READ_INTERVAL_MS: i64 = 50;
 /// Longest time that the watch may lag behind a live read, in milliseconds, before the difference counts as drift.
@@ -68,7 +70,7 @@ impl LiveReadWire {
     }
 
     /// Sends the next live read.
-    pub(crate) fn send_next_read(&mut self, stage: &mut SimStage, wires: &KindWires) {
+    pub(crate) fn send_next_read(&mut self, stage: &mut SimStage, wires: &mut KindWires) {
         let Some(read) = self.take_next_read(&stage.feed) else {
             self.is_reading = false;
             return;
@@ -88,11 +90,12 @@ impl LiveReadWire {
         }
     }
 
-    fn send_read(&mut self, stage: &mut SimStage, wires: &KindWires, read: LiveRead) {
+    /// Sends a read; returns `false` if it does not arrive.
+    fn send_read(&mut self, stage: &mut SimStage, wires: &mut KindWires, read: LiveRead) -> bool {
         let world = &mut stage.world;
         let kind = read.kind().index();
         if world.faults.of(FaultConcern::Reads).strikes(8) || wires.blocked_cause(world, kind).is_some() {
-            return;
+            return false;
         }
         let path = match &read {
             LiveRead::One { namespace, name, .. } => world.object_path(kind, namespace, name),
@@ -109,17 +112,19 @@ impl LiveReadWire {
             (LiveRead::One { .. }, _) => serde_json::from_slice(&response.body).into_iter().collect(),
             (LiveRead::All { .. }, _) => read_list(&response.body),
         };
-        let late = world.faults.of(FaultConcern::Reads).between(1, 60);
-        let objects = self.deny_sometimes(stage, &request.read, objects);
+        let late = world.faults.of(FaultConcern::Reads).between(1, MAX_READ_MS);
+        let objects = self.deny_sometimes(stage, wires, &request.read, objects);
         let (start, sent) = (stage.feed.reflector.start_read(), stage.feed.shown.moment());
         let answered = AnsweredRead { request, objects, start, sent };
         stage.world.timeline.schedule_event(late, SimEvent::Answered(Box::new(answered)));
+        true
     }
 
     /// Some servers deny for a moment that an object is there.
     fn deny_sometimes(
         &mut self,
         stage: &SimStage,
+        wires: &mut KindWires,
         read: &LiveRead,
         objects: Vec<Box<RawValue>>,
     ) -> Vec<Box<RawValue>> {
@@ -129,11 +134,12 @@ impl LiveReadWire {
         }
         let kind = read.kind().index();
         stage.world.timeline.log_kind_event(kind, "the server denies that an object is there");
+        wires.wire_mut(kind).note_denial(stage.world.now());
         Vec::new()
     }
 
     /// Compares the metadata of all objects of a kind; those that differ are read whole.
-    pub(crate) fn audit_kind(&mut self, stage: &mut SimStage, wires: &KindWires, kind: usize) {
+    pub(crate) fn audit_kind(&mut self, stage: &mut SimStage, wires: &mut KindWires, kind: usize) {
         stage.world.timeline.schedule_event(saturating_millis(AUDIT_PERIOD), SimEvent::Audit(kind));
         let is_blocked = wires.blocked_cause(&stage.world, kind).is_some();
         if self.sabotage == Some(Sabotage::DeletesLost) || is_blocked {
@@ -149,8 +155,13 @@ impl LiveReadWire {
             stage.world.timeline.log_kind_event(kind, format_args!("audit reads {}", differing.len()));
         }
         let distinct: BTreeSet<LiveRead> = differing.into_iter().collect();
+        let mut arrive_all = true;
         for read in distinct {
-            self.send_read(stage, wires, read);
+            arrive_all &= self.send_read(stage, wires, read);
+        }
+        if arrive_all {
+            let now = stage.world.now();
+            wires.wire_mut(kind).note_audit(now, now + MAX_READ_MS);
         }
     }
 

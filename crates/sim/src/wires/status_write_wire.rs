@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use aggregator::DeliveryOutcome;
+use readiness::rollup::ParentReason;
 use rollcall_core::{KnownObject, ParentWrite, WriteReply, refusal, write_reply};
 use sandbox::store::{StoreRequest, StoreResponse};
 use serde_json::json;
@@ -45,7 +46,7 @@ impl StatusWriteWire {
         was_shown_handled: bool,
     ) {
         self.sent += 1;
-        if self.sabotage == Some(Sabotage::QuotesKept) && changes_only_quotes(stage, &write) {
+        if self.is_dropped(stage, &write) {
             return stage.service.push_outcome(&mut stage.world, &write, DeliveryOutcome::Unsent);
         }
         self.sabotage_write(&mut write);
@@ -58,6 +59,16 @@ impl StatusWriteWire {
         let known = stage.feed.shown.held.get(&write.uid).map(|held| held.ours.clone()).unwrap_or_default();
         let flight = WriteInFlight { life: stage.service.life, write, was_shown_handled, known };
         stage.world.timeline.schedule_event(late, SimEvent::Send(Box::new(flight)));
+    }
+
+    /// Returns `true` if a sabotage drops a write.
+    fn is_dropped(&self, stage: &SimStage, write: &ParentWrite) -> bool {
+        match self.sabotage {
+            Some(Sabotage::QuotesKept) => changes_only_quotes(stage, write),
+            Some(Sabotage::BlindnessUnsaid) => says_blind(write),
+            Some(Sabotage::OldAnswerKept) => replaces_older(stage, write),
+            _ => false,
+        }
     }
 
     fn sabotage_write(&self, write: &mut ParentWrite) {
@@ -86,6 +97,18 @@ fn changes_only_quotes(stage: &SimStage, write: &ParentWrite) -> bool {
             && said.map(|said| said.observed) == entry.observed_generation
     };
     write.wanted.entries.len() == parent.ours.len() && write.wanted.entries.iter().all(is_said)
+}
+
+/// Returns `true` if a parent is to say nothing but that a kind cannot be seen.
+fn says_blind(write: &ParentWrite) -> bool {
+    let blind = [ParentReason::WatchStale, ParentReason::KindNotVisible];
+    write.wanted.entries.iter().all(|entry| blind.iter().any(|reason| reason.as_str() == entry.reason))
+}
+
+/// Returns `true` if something of another generation stands on a parent.
+fn replaces_older(stage: &SimStage, write: &ParentWrite) -> bool {
+    let parent = stage.feed.shown.held.get(&write.uid);
+    parent.is_some_and(|parent| parent.ours.values().any(|said| said.observed != parent.generation))
 }
 
 fn commit_write(world: &mut SimWorld, write: &ParentWrite) -> (StoreResponse, Option<CommittedWrite>) {

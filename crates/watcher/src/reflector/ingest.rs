@@ -115,8 +115,10 @@ fn ingest_by_plan(
     let of_parent = store.namespaces.parent_rules(interest, meta, object);
     let rules = &of_parent.rules;
     let held = store.rows.find_key(uid);
-    let known =
-        |slot: &mut RowSlot| slot.row.as_ref().map(|r| (r.version, r.finalizers, BeforeChange::of_row(r)));
+    let known = |slot: &mut RowSlot| {
+        let row = slot.row.as_ref()?;
+        Some((row.version, row.finalizers, BeforeChange::of_row(row, interest)))
+    };
     let before = held.and_then(|id| store.rows.with_slot(id, known).flatten());
     if before.is_some_and(|(version, ..)| meta.resource_version < version)
         && held.is_some_and(|id| store.is_overtaken(id, meta.resource_version, by))

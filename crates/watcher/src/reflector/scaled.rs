@@ -8,7 +8,7 @@ use crate::plan::{AssessmentRule, Interest};
 /// What is known of a workload from before a change of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BeforeChange {
-    /// It was ready.
+    /// It was ready, by the rule of its kind.
     Whole,
     /// It was not; when it was last, it had so many replicas, and has lost none since beyond its budget.
     Scaled(u32),
@@ -17,12 +17,18 @@ pub(super) enum BeforeChange {
 }
 
 impl BeforeChange {
-    pub(super) fn of_row(row: &ObjectRow) -> BeforeChange {
-        if row.assessment.verdict.level == Level::Ready && !row.is_remembered() {
-            return BeforeChange::Whole;
+    /// What the row tells by the rule of its kind. What other rules say of it, by which it may be judged too, is no rollout.
+    pub(super) fn of_row(row: &ObjectRow, interest: &Interest) -> BeforeChange {
+        if let Some(whole) = row.extras.as_ref().and_then(|aside| aside.whole_replicas) {
+            return BeforeChange::Scaled(whole);
         }
-        let whole = row.extras.as_ref().and_then(|aside| aside.whole_replicas);
-        whole.map_or(BeforeChange::Unknown, BeforeChange::Scaled)
+        let by_kind = |rule_index: &u16| {
+            let rule = interest.assessment_rules.get(usize::from(*rule_index));
+            rule.is_some_and(|judged_by| judged_by.rule.is_none())
+        };
+        let mut rules = row.links.as_slice().iter().map(|link| link.rule_index).filter(by_kind);
+        let is_whole = |rule_index| row.assessment_for(rule_index).verdict.level == Level::Ready;
+        if !row.is_remembered() && rules.any(is_whole) { BeforeChange::Whole } else { BeforeChange::Unknown }
     }
 }
 

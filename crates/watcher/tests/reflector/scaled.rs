@@ -1,11 +1,16 @@
 //! A workload that was ready, and is scaled: what it had then goes on to be counted on.
 
-use readiness::{RuleKind, Steadiness};
-use serde_json::{Value, json};
-use watcher::plan::Interest;
-use watcher::reflector::Reflector;
+use std::sync::Arc;
 
-use crate::objects::{apply, owned, pod, uid};
+use aggregator::PolicyId;
+use readiness::{RuleKind, Steadiness};
+use rules::{CompiledRule, RuleDefinition};
+use serde_json::{Value, json};
+use watcher::plan::{AssessmentRule, ChildRule, Interest, UserRule};
+use watcher::reflector::Reflector;
+use watcher::{ParentObject, ReflectorObject};
+
+use crate::objects::{judge_by, owned, pod, uid};
 
 /// A StatefulSet in this version: replicas wanted, there, and available; its controller has seen the first `observed`
 /// generations.
@@ -19,9 +24,15 @@ fn set(version: u32, (generation, observed): (u32, u32), wanted: u32, there: u32
 }
 
 fn steadiness(reflector: &Reflector, interest: &Interest, object: &Value) -> Steadiness {
-    apply(reflector, interest, object);
+    steadiness_by(0, reflector, interest, object)
+}
+
+fn steadiness_by(rule_index: u16, reflector: &Reflector, interest: &Interest, object: &Value) -> Steadiness {
+    let object: ParentObject = serde_json::from_str(&object.to_string()).unwrap();
+    judge_by(reflector, interest);
+    reflector.apply_object(interest.id, object.as_child(), object.raw_text());
     let id = reflector.find_object(&uid(1)).unwrap();
-    reflector.read_row(id, |row| row.assessment.verdict.steadiness).unwrap()
+    reflector.read_row(id, |row| row.assessment_for(rule_index).verdict.steadiness).unwrap()
 }
 
 #[test]
@@ -47,4 +58,42 @@ fn what_it_had_when_it_was_ready_counts_until_it_is_lost_or_it_is_ready_again() 
     // Another process has not seen it ready.
     let restarted = Reflector::new(|| ());
     assert_eq!(steadiness(&restarted, &sets, &set(5, (2, 2), 6, 4, 3)), Unsteady);
+}
+
+/// Sets that another policy judges first, by a script that says this of all of them.
+fn judged_first_by(says: &str) -> Interest {
+    let source = format!("return {{status = '{says}'}}");
+    let rule = CompiledRule::compile(&RuleDefinition::Lua { name: "set.lua", source: &source }).unwrap();
+    let rule = UserRule {
+        rule: Arc::new(rule),
+        source: source.into(),
+        of: ("apps/v1".into(), "StatefulSet".into()),
+    };
+    let owned = owned();
+    let by_kind = owned.assessment_rules[0].clone();
+    let scripted = AssessmentRule { rule: Some(rule), ..by_kind.clone() };
+    let other = ChildRule { policy: PolicyId(2), rule_index: 1, ..owned.child[0].clone() };
+    Interest {
+        judge: RuleKind::from_group_kind("apps", "StatefulSet"),
+        assessment_rules: vec![scripted, by_kind],
+        child: vec![owned.child[0].clone(), other],
+        ..owned
+    }
+}
+
+#[test]
+fn what_another_policys_rule_says_of_it_is_no_rollout_and_ends_none() {
+    use Steadiness::{Available, Unobserved, Unsteady};
+    for says in ["Healthy", "Progressing"] {
+        let (reflector, sets) = (Reflector::new(|| ()), judged_first_by(says));
+        for (what, object, expected) in [
+            ("it was never ready", set(1, (1, 1), 6, 3, 3), Unsteady),
+            ("it is ready", set(2, (1, 1), 3, 3, 3), Unsteady),
+            ("it is scaled", set(3, (2, 1), 6, 3, 3), Unobserved),
+            ("pods come", set(4, (2, 2), 6, 6, 3), Available),
+            ("it is read again", set(4, (2, 2), 6, 6, 3), Available),
+        ] {
+            assert_eq!(steadiness_by(1, &reflector, &sets, &object), expected, "{what}, where {says}");
+        }
+    }
 }

@@ -38,16 +38,17 @@ const REMEMBERED_SEEDS: [SeedToPlay; 5] = [
     (36_163, WITH_CHURN),
 ];
 /// The same of histories in which policies change.
-const REMEMBERED_CHANGING_SEEDS: [SeedToPlay; 6] = [
+const REMEMBERED_CHANGING_SEEDS: [SeedToPlay; 7] = [
     (900_574, BEFORE_SHADOW_MODE),
     (20_974, BEFORE_SHADOW_MODE),
     (30_054, WITH_LATE_LISTS),
     (30_301, WITH_LATE_LISTS),
     (24_867, WITH_CHURN),
     (25_134, WITH_OVERLAPS),
+    (40_063, WITH_OVERLAPS),
 ];
 /// The same of histories in which labels of namespaces and scripts change, too.
-const REMEMBERED_RESOLUTION_SEEDS: [SeedToPlay; 7] = [
+const REMEMBERED_RESOLUTION_SEEDS: [SeedToPlay; 8] = [
     (22_728, WITH_SHADOW_MODE),
     (22_771, WITH_LATE_LISTS),
     (30_026, WITH_LATE_LISTS),
@@ -55,6 +56,7 @@ const REMEMBERED_RESOLUTION_SEEDS: [SeedToPlay; 7] = [
     (30_187, WITH_LATE_LISTS),
     (31_374, WITH_LATE_LISTS),
     (24_867, WITH_CHURN),
+    (40_071, WITH_OVERLAPS),
 ];
 /// The streams that there were before shadow mode.
 const BEFORE_SHADOW_MODE: StreamLayout = StreamLayout::Split { last: 22 };

@@ -228,7 +228,7 @@ fn check_dropped(
         .all(|kind| at.core.engine.kind_state(kind_id(kind)) == KindState::Synced);
     // Also one that was taken for gone, and came back.
     let is_within = |whole_at: i64| {
-        phase.child_appeared_at <= whole_at
+        phase.child_appeared_at < whole_at
             && at.now + MAX_ANSWER_LAG_MS < whole_at + saturating_millis(policy.limits.pending)
     };
     // A rule that has not come round to a child says nothing of what its controller says.

@@ -24,7 +24,10 @@ impl PolicyUpdate<'_> {
         self.scheduler.policies.reserve_policy(id);
         let names = policy.as_ref().is_some_and(EnginePolicy::tracks_names);
         let is_shadow = policy.as_ref().is_some_and(|policy| policy.shadow);
-        let is_new = self.scheduler.policies.find_policy(id).is_none();
+        let before = self.scheduler.policies.find_policy(id);
+        let is_new = before.is_none();
+        let writes = policy.as_ref().is_some_and(|policy| !policy.shadow);
+        let begins_to_write = writes && before.is_none_or(|before| before.shadow);
         self.set_changed_groups(id, 0);
         self.scheduler.policies.set_policy(id, policy);
         let evaluations = self.scheduler.graph.evaluations_under(&BTreeSet::from([id]));
@@ -35,12 +38,23 @@ impl PolicyUpdate<'_> {
             if is_shadow {
                 self.announce_unwritten(evaluation);
             }
+            if begins_to_write {
+                self.resume_terminating(evaluation);
+            }
             if is_new {
                 self.scheduler.settle_record(evaluation, !is_shadow, self.now);
             }
         }
         self.update_list_gates([id]);
         self.doubt_answers(&BTreeSet::from([id]));
+    }
+
+    /// A parent that was observed before the policy was known, or wrote, has not said its end for this one.
+    fn resume_terminating(&mut self, evaluation: EvaluationId) {
+        let parent = self.scheduler.graph.find_evaluation(evaluation).map(|held| held.parent);
+        if let Some(parent) = parent.and_then(|id| self.scheduler.graph.parent_mut(id)) {
+            parent.termination_written = false;
+        }
     }
 
     /// Lets a parent go on that was observed before its policy was known: under a policy in shadow mode no write and no echo

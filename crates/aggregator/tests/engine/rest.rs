@@ -233,6 +233,28 @@ fn what_a_policy_said_of_a_parent_that_is_being_deleted_leaves_when_it_turns_to_
 }
 
 #[test]
+fn a_policy_that_begins_to_write_says_the_end_of_a_parent_that_has_said_it_for_others() {
+    const OTHER: PolicyId = PolicyId(2);
+    let shadow = EnginePolicy { shadow: true, ..policy() };
+    // The task of a kind may bring its objects before the loop has the plan.
+    for before in [None, Some(shadow)] {
+        let mut w = EngineHarness::with(policy());
+        before.iter().for_each(|shadow| w.policy(OTHER, shadow.clone()));
+        w.parent_so("db", |p| p.policies.push(OTHER));
+        w.run(20_000);
+        w.change_parent("db", |p| p.deleting = true);
+        w.run(20_000);
+        assert_eq!(w.says("db"), "Terminating");
+        w.policy(OTHER, policy());
+        w.sync();
+        w.run(20_000);
+        let said = &w.objects["db"].parent.as_ref().unwrap().status;
+        assert_eq!(said.get(&OTHER).map(|said| said.reason), Some(ParentReason::Terminating), "{before:?}");
+        assert!(!w.engine.confirm_draft(w.id("db"), w.now), "and no more after that");
+    }
+}
+
+#[test]
 fn a_debounce_that_time_overtook_evaluates_nothing() {
     let mut w = EngineHarness::with(EnginePolicy { shadow: true, ..policy() });
     w.parent("db");

@@ -239,7 +239,9 @@ fn a_policy_that_begins_to_write_says_the_end_of_a_parent_that_has_said_it_for_o
     // The task of a kind may bring its objects before the loop has the plan.
     for before in [None, Some(shadow)] {
         let mut w = EngineHarness::with(policy());
-        before.iter().for_each(|shadow| w.policy(OTHER, shadow.clone()));
+        if let Some(shadow) = &before {
+            w.policy(OTHER, shadow.clone());
+        }
         w.parent_so("db", |p| p.policies.push(OTHER));
         w.run(20_000);
         w.change_parent("db", |p| p.deleting = true);

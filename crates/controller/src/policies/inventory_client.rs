@@ -4,6 +4,7 @@
 //! Only the leader reads and writes it, beside everything else: without it all goes on, and what it is for is said to be
 //! missing. Each write has the version that was read as its precondition.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -23,6 +24,8 @@ use crate::lease::Leadership;
 
 /// Wait after a request that failed, or that met another writer.
 const INVENTORY_BACKOFF: Backoff = Backoff { base: Duration::from_secs(1), cap: Duration::from_mins(1) };
+/// Time after which it is read again: somebody may have deleted or emptied it. 10 min, as the audit of everything else.
+const REREAD_INTERVAL: Duration = Duration::from_mins(10);
 
 /// How the inventory is kept.
 #[derive(Clone, Debug)]
@@ -49,11 +52,25 @@ pub(super) struct InventoryClient {
     /// Requests in a row that failed.
     failed: u32,
     retry_at: Option<Instant>,
+    /// When the server last said what it has.
+    known_at: Instant,
+}
+
+/// What is to be asked of the server next.
+#[derive(Debug, PartialEq, Eq)]
+enum WantedRequest<'i> {
+    Read,
+    /// Only to know whether somebody has changed it: what it lacks is written.
+    ReadAgain,
+    Write(BTreeMap<String, String>),
+    /// Whether this policy of this uid is gone.
+    Ask(&'i str, &'i str),
 }
 
 /// A request that has ended.
 enum EndedRequest {
     Read(Result<Option<ConfigMap>, InventoryFailure>),
+    ReadAgain(Result<Option<ConfigMap>, InventoryFailure>),
     Written(Result<ConfigMap, InventoryFailure>),
     /// Whether the policy is gone, or why that is not known.
     Asked {
@@ -88,6 +105,7 @@ impl InventoryClient {
             trouble: None,
             failed: 0,
             retry_at: None,
+            known_at: Instant::now(),
         }
     }
 
@@ -101,27 +119,28 @@ impl InventoryClient {
         if self.under_way.is_some() || self.retry_at.is_some() || !listed || !self.leadership.may_write() {
             return;
         }
-        self.under_way = match (&self.stored, &*inventory) {
-            (Some(stored), Some(inventory)) => {
-                let data = inventory.to_data();
-                if data == stored.data {
-                    inventory.next_unconfirmed().map(|(uid, policy)| self.ask(uid, policy))
-                } else {
-                    Some(self.map.write(stored, &data).map(EndedRequest::Written).boxed())
-                }
+        let is_old = Instant::now() >= self.known_at + REREAD_INTERVAL;
+        let wanted = wanted_request(self.stored.as_ref(), inventory.as_ref(), is_old);
+        self.under_way = wanted.map(|wanted| match (wanted, &self.stored) {
+            (WantedRequest::Write(data), Some(stored)) => {
+                self.map.write(stored, &data).map(EndedRequest::Written).boxed()
             }
-            _ => Some(self.map.read().map(EndedRequest::Read).boxed()),
-        };
+            (WantedRequest::Ask(uid, policy), _) => self.ask(uid, policy),
+            (WantedRequest::ReadAgain, _) => self.map.read().map(EndedRequest::ReadAgain).boxed(),
+            _ => self.map.read().map(EndedRequest::Read).boxed(),
+        });
     }
 
     /// Waits for the end of a request, or until another one may be due.
     pub(super) async fn next_result(&mut self) -> InventoryResult {
+        let is_at_rest = self.under_way.is_none() && self.retry_at.is_none() && self.stored.is_some();
         tokio::select! {
             ended = next_ended(&mut self.under_way) => {
                 self.under_way = None;
                 self.settle(ended)
             }
             _ = self.leadership.wait_for_change() => InventoryResult::Nothing,
+            () = sleep_until(self.known_at + REREAD_INTERVAL), if is_at_rest => InventoryResult::Nothing,
             () = sleep_until(self.retry_at.unwrap_or_else(Instant::now)), if self.retry_at.is_some() => {
                 self.retry_at = None;
                 InventoryResult::Nothing
@@ -145,12 +164,19 @@ impl InventoryClient {
                 self.succeed();
                 InventoryResult::Read(self.note_stored(map))
             }
+            EndedRequest::ReadAgain(Ok(map)) => {
+                self.succeed();
+                self.note_stored(map);
+                InventoryResult::Nothing
+            }
             EndedRequest::Written(Ok(map)) => {
                 self.succeed();
                 self.note_stored(Some(map));
                 InventoryResult::Nothing
             }
-            EndedRequest::Read(Err(failure)) => self.fail("get", &failure),
+            EndedRequest::Read(Err(failure)) | EndedRequest::ReadAgain(Err(failure)) => {
+                self.fail("get", &failure)
+            }
             EndedRequest::Written(Err(failure)) => self.fail("write", &failure),
             EndedRequest::Asked { uid, gone: Ok(gone), .. } => {
                 self.succeed();
@@ -181,7 +207,7 @@ impl InventoryClient {
             });
         }
         data.retain(|uid, _| !unreadable.contains(uid));
-        self.stored = Some(StoredInventory { version, data });
+        (self.stored, self.known_at) = (Some(StoredInventory { version, data }), Instant::now());
         inventory
     }
 
@@ -233,9 +259,50 @@ impl InventoryClient {
     }
 }
 
+/// What is to be asked of the server, by what it has and what is to be kept, as far as these are known; `is_old` if what it has
+/// was read long ago.
+fn wanted_request<'i>(
+    stored: Option<&StoredInventory>,
+    inventory: Option<&'i ConditionInventory>,
+    is_old: bool,
+) -> Option<WantedRequest<'i>> {
+    let (Some(stored), Some(inventory)) = (stored, inventory) else { return Some(WantedRequest::Read) };
+    let data = inventory.to_data();
+    if data != stored.data {
+        return Some(WantedRequest::Write(data));
+    }
+    let unconfirmed = inventory.next_unconfirmed().map(|(uid, policy)| WantedRequest::Ask(uid, policy));
+    unconfirmed.or_else(|| is_old.then_some(WantedRequest::ReadAgain))
+}
+
 async fn next_ended(under_way: &mut Option<BoxFuture<'static, EndedRequest>>) -> EndedRequest {
     match under_way {
         Some(request) => request.await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_somebody_has_emptied_is_found_by_the_next_read_and_written_again() {
+        let uid = "00000000-0000-4000-8000-000000000001".to_owned();
+        let text = r#"{"policy":"db","written":[{"group":"example.com","kind":"Database","types":["Ready"]}]}"#;
+        let data = BTreeMap::from([(uid, text.to_owned())]);
+        let (mut inventory, unreadable) = ConditionInventory::read(&data);
+        assert!(unreadable.is_empty(), "{unreadable:?}");
+        let stored = |data| StoredInventory { version: Some("1".to_owned()), data };
+        assert_eq!(wanted_request(None, Some(&inventory), false), Some(WantedRequest::Read));
+        let (asked, _) = inventory.next_unconfirmed().expect("nothing has shown the policy yet");
+        let asked = asked.to_owned();
+        inventory.confirm(&asked, false);
+        let kept = inventory.to_data();
+        assert_eq!(wanted_request(Some(&stored(kept.clone())), Some(&inventory), false), None);
+        let again = wanted_request(Some(&stored(kept.clone())), Some(&inventory), true);
+        assert_eq!(again, Some(WantedRequest::ReadAgain));
+        let emptied = wanted_request(Some(&stored(BTreeMap::new())), Some(&inventory), false);
+        assert_eq!(emptied, Some(WantedRequest::Write(kept)));
     }
 }

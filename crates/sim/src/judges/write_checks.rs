@@ -147,7 +147,10 @@ fn is_kept(
     let phase = checked.find(policy, parent);
     let was_kept = || phase.is_some_and(|phase| phase.kept_since.is_some());
     let whole_at = phase.and_then(|phase| phase.whole_at).unwrap_or(at.now);
-    let stands = stands_unjudged(at, policy, models);
+    // Of a child whose rule has not come round to it in time nothing is known, and that is not that it has failed.
+    let overdue = at.find_unjudged(policy, models).into_iter().filter(|(_, overdue)| *overdue);
+    let mut stands = stands_unjudged(at, policy, models);
+    stands.extend(overdue.map(|(uid, _)| (uid, Level::Unknown)));
     let steadiness = at.naive_steadiness(&stands, policy, parent, (models, whole_at));
     said.map_or_else(was_kept, |said| said.status == "True")
         && policy.keeps(at.naive_sum_with(stands, policy, parent, models).reason, steadiness)

@@ -40,6 +40,10 @@
 //! its writes overwrite nothing that it did not know, a True of it that has become wrong does not stand, and the two do not
 //! write one parent without end.
 //!
+//! In some histories people delete the definitions of kinds of children or of parents, and with them all of their objects, and
+//! mostly put them back: a kind that is not served is looked for, counts as one without objects once it is known to be
+//! absent, and makes nothing True before it was listed again.
+//!
 //! At the end faults stop; after a quiet span the conditions of every parent, and every answer that is not written, equal the result
 //! of an oracle that reads nothing but the store, and a restart writes nothing.
 

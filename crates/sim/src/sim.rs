@@ -181,6 +181,8 @@ impl Sim {
         match event {
             SimEvent::ActorStep => actors.step_actors(&mut stage.world),
             SimEvent::Churn => actors.step_churn(&mut stage.world),
+            SimEvent::DefinitionGoes => actors.delete_definition(&mut stage.world),
+            SimEvent::DefinitionReturns(kind) => actors.put_definition_back(&mut stage.world, kind),
             SimEvent::Fault => self.run_fault(),
             SimEvent::Operator(visit) => actors.run_operator(&mut stage.world, &visit),
             SimEvent::Heal(owner) => actors.heal_children(&mut stage.world, &owner),

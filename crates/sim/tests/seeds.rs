@@ -48,7 +48,7 @@ const REMEMBERED_CHANGING_SEEDS: [SeedToPlay; 7] = [
     (40_063, WITH_OVERLAPS),
 ];
 /// The same of histories in which labels of namespaces and scripts change, too.
-const REMEMBERED_RESOLUTION_SEEDS: [SeedToPlay; 8] = [
+const REMEMBERED_RESOLUTION_SEEDS: [SeedToPlay; 10] = [
     (22_728, WITH_SHADOW_MODE),
     (22_771, WITH_LATE_LISTS),
     (30_026, WITH_LATE_LISTS),
@@ -57,6 +57,8 @@ const REMEMBERED_RESOLUTION_SEEDS: [SeedToPlay; 8] = [
     (31_374, WITH_LATE_LISTS),
     (24_867, WITH_CHURN),
     (40_071, WITH_OVERLAPS),
+    (40_260, WITH_OVERLAPS),
+    (40_068, WITH_DEFINITIONS),
 ];
 /// The streams that there were before shadow mode.
 const BEFORE_SHADOW_MODE: StreamLayout = StreamLayout::Split { last: 22 };
@@ -68,6 +70,8 @@ const WITH_LATE_LISTS: StreamLayout = StreamLayout::Split { last: 26 };
 const WITH_CHURN: StreamLayout = StreamLayout::Split { last: 30 };
 /// Those that there are since two leaders overlap.
 const WITH_OVERLAPS: StreamLayout = StreamLayout::Split { last: 31 };
+/// Those that there are since definitions are deleted.
+const WITH_DEFINITIONS: StreamLayout = StreamLayout::Split { last: 33 };
 /// Seeds that were found when concerns shared streams.
 const SHARED_SEEDS: [u64; 22] = [
     522, 932, 961, 1344, 1923, 2078, 2265, 2884, 3400, 4426, 4877, 7310, 7957, 8335, 32321, 62204, 70878,
@@ -190,6 +194,10 @@ fn every_invariant_holds_for_every_seed() {
     assert!(
         sum.overlaps > count && sum.ghost_writes > count,
         "histories in which no former process writes show nothing: {sum:?}"
+    );
+    assert!(
+        sum.vanished > count / 2 && sum.returned > count / 4,
+        "histories in which no definition is deleted show nothing: {sum:?}"
     );
     let MemoryCounts { restarts, outages, takeovers, right, unseen, strangers, superseded } = sum.remembered;
     let happened = restarts > 4 * count

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::churn::ChurnActors;
+use super::definitions::{self, DefinitionActors};
 use super::manifests;
 use super::operator_visit::OperatorVisit;
 use crate::scenario::{CUSTOM_GROUP, DEPLOYMENT, Dice, SIM_NAMESPACES, Scenario, small_number};
@@ -36,11 +37,18 @@ pub(crate) struct ClusterActors {
     scenario: Rc<Scenario>,
     /// Autoscalers and drains.
     churn: Option<ChurnActors>,
+    /// Those who delete definitions.
+    definitions: Option<DefinitionActors>,
 }
 
 impl ClusterActors {
-    pub(crate) fn new(mut dice: Dice, scenario: Rc<Scenario>, churn: Option<ChurnActors>) -> ClusterActors {
-        ClusterActors { steps_left: small_number(40 + dice.below(50)), dice, scenario, churn }
+    pub(crate) fn new(
+        mut dice: Dice,
+        scenario: Rc<Scenario>,
+        (churn, definitions): (Option<ChurnActors>, Option<DefinitionActors>),
+    ) -> ClusterActors {
+        let steps_left = small_number(40 + dice.below(50));
+        ClusterActors { dice, steps_left, scenario, churn, definitions }
     }
 
     pub(crate) fn have_steps_left(&self) -> bool {
@@ -58,6 +66,9 @@ impl ClusterActors {
         if let Some(churn) = &mut self.churn {
             churn.schedule_step(world);
         }
+        if let Some(definitions) = &mut self.definitions {
+            definitions.schedule_deletion(world);
+        }
     }
 
     /// The number of some workload's pods moves. It goes on for as long as the other actors do.
@@ -65,6 +76,22 @@ impl ClusterActors {
         if let Some(churn) = self.churn.as_mut().filter(|_| self.steps_left > 0) {
             churn.step(world);
             churn.schedule_step(world);
+        }
+    }
+
+    /// The definition of some kind is deleted.
+    pub(super) fn delete_definition(&mut self, world: &mut SimWorld) {
+        if let Some(definitions) = self.definitions.as_mut().filter(|_| self.steps_left > 0) {
+            definitions.delete_some(world);
+            definitions.schedule_deletion(world);
+        }
+    }
+
+    /// The definition of a kind is put back, and people create what they miss.
+    pub(super) fn put_definition_back(&mut self, world: &mut SimWorld, kind: usize) {
+        if definitions::put_back(world, kind) && self.steps_left > 0 {
+            (0..3).for_each(|_| self.create_parent(world));
+            (0..4).for_each(|_| self.create_child(world));
         }
     }
 

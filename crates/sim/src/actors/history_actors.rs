@@ -45,6 +45,20 @@ impl HistoryActors {
         }
     }
 
+    /// Somebody deletes a definition.
+    pub(crate) fn delete_definition(&mut self, world: &mut SimWorld) {
+        if let HistoryActors::Drawn(actors) = self {
+            actors.delete_definition(world);
+        }
+    }
+
+    /// A definition is put back.
+    pub(crate) fn put_definition_back(&mut self, world: &mut SimWorld, kind: usize) {
+        if let HistoryActors::Drawn(actors) = self {
+            actors.put_definition_back(world, kind);
+        }
+    }
+
     /// An operator handles a parent.
     pub(crate) fn run_operator(&mut self, world: &mut SimWorld, visit: &OperatorVisit) {
         if let HistoryActors::Drawn(actors) = self {

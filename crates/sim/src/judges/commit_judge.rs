@@ -76,7 +76,7 @@ impl CommitJudge {
     ) {
         let write = &flight.write;
         let name = format!("{}/{}", write.namespace, write.name);
-        let CommittedWrite { before, after, revision } = committed;
+        let CommittedWrite { before, after, changes } = committed;
         let kind = write.kind.index();
         let def = &at.scenario.kinds[kind];
         let (old, new) =
@@ -87,7 +87,7 @@ impl CommitJudge {
                 format_args!("{name}: the write was for another object"),
             );
         }
-        match at.world.store.revision() - revision {
+        match changes {
             0 => return at.fail_invariant("no echo", format_args!("{name}: a write that changed nothing")),
             1 => {}
             _ => {

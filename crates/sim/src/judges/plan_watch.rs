@@ -16,7 +16,9 @@ pub(crate) struct PlanWatch {
     pub(crate) open_kinds: BTreeSet<KindId>,
     /// Kinds that were started in this life of the process.
     started_kinds: BTreeSet<usize>,
-    /// Kinds that were started again and are not listed yet, as the loop knows.
+    /// Kinds that are known not to be served.
+    absent: BTreeSet<usize>,
+    /// Kinds that were started again, or are served again, and are not listed yet, as the loop knows.
     pub(crate) unlisted: BTreeSet<usize>,
     /// Policies whose parents were not listed for them yet, with the time of their plan.
     pub(crate) unseen: BTreeMap<PolicyId, i64>,
@@ -53,7 +55,17 @@ impl PlanWatch {
                 }
                 false
             }
-            KindEvent::Synced | KindEvent::Stopped => {
+            KindEvent::Listing => {
+                if self.absent.remove(&kind) {
+                    self.unlisted.insert(kind);
+                }
+                false
+            }
+            // What is not served has no objects.
+            KindEvent::Synced | KindEvent::Absent | KindEvent::Stopped => {
+                if *event == KindEvent::Absent {
+                    self.absent.insert(kind);
+                }
                 self.listed_at.insert(kind, now);
                 self.unlisted.remove(&kind);
                 let late = saturating_millis(BLIND_LIMIT);
@@ -73,7 +85,7 @@ impl PlanWatch {
     }
 
     pub(crate) fn record_kind_state(&mut self, kind: KindId, state: KindState) {
-        if state == KindState::Synced {
+        if matches!(state, KindState::Synced | KindState::Absent) {
             self.open_kinds.insert(kind);
         }
     }

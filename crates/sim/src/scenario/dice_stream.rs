@@ -71,6 +71,10 @@ pub(crate) enum DiceStream {
     Churn = 30,
     /// Processes that go on writing for a while beside the one that took over from them.
     Overlap = 31,
+    /// Those who delete the definitions of custom kinds.
+    Definitions = 32,
+    /// How soon kinds that are not served are looked for again.
+    KindSearch = 33,
 }
 
 impl DiceStream {
@@ -118,7 +122,7 @@ pub enum StreamLayout {
 
 impl StreamLayout {
     /// Each concern has its own.
-    pub const ALL: StreamLayout = StreamLayout::Split { last: DiceStream::Overlap as u64 };
+    pub const ALL: StreamLayout = StreamLayout::Split { last: DiceStream::KindSearch as u64 };
 
     /// Returns `true` if histories with this layout draw from the stream of a concern that shared histories do not have.
     fn draws(self, own: DiceStream) -> bool {

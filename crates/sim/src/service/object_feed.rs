@@ -71,7 +71,12 @@ impl ObjectFeed {
         self.reflector.set_interest(interest);
     }
 
-    /// Forgets a kind that is not followed any more.
+    /// A kind is served again: it is read as it was.
+    pub(crate) fn follow_anew(&self, kind: usize) {
+        self.reflector.set_interest(self.interests[kind].clone());
+    }
+
+    /// Forgets a kind that is not served or not followed any more.
     pub(crate) fn forget_kind(&mut self, kind: usize) {
         self.reflector.forget_kind(kind_id(kind));
         self.shown.forget_kind(kind);

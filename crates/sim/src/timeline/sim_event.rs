@@ -13,6 +13,10 @@ pub(crate) enum SimEvent {
     ActorStep,
     /// An autoscaler or a drain moves the number of some workload's pods.
     Churn,
+    /// Somebody deletes the definition of a kind.
+    DefinitionGoes,
+    /// The definition of a kind is put back.
+    DefinitionReturns(usize),
     /// The wire gets the next fault.
     Fault,
     /// An operator handles a parent.
@@ -60,6 +64,8 @@ impl SimEvent {
             self,
             SimEvent::ActorStep
                 | SimEvent::Churn
+                | SimEvent::DefinitionGoes
+                | SimEvent::DefinitionReturns(_)
                 | SimEvent::Fault
                 | SimEvent::Operator(..)
                 | SimEvent::Heal(_)
@@ -95,6 +101,7 @@ impl SimEvent {
             self,
             SimEvent::ActorStep
                 | SimEvent::Churn
+                | SimEvent::DefinitionGoes
                 | SimEvent::Fault
                 | SimEvent::Takeover
                 | SimEvent::Policy(PolicyEvent::Act | PolicyEvent::Resolve(_, ListStep::Edit))

@@ -29,6 +29,10 @@ pub struct SimulationCounts {
     pub parents: u64,
     /// Plans of policies that the loop took over.
     pub plans: u64,
+    /// Definitions of kinds that were deleted.
+    pub vanished: u64,
+    /// Definitions that were put back.
+    pub returned: u64,
     /// Takeovers from a process that went on writing.
     pub overlaps: u64,
     /// Writes of such processes that the server committed.
@@ -52,6 +56,8 @@ impl AddAssign for SimulationCounts {
         self.drift += other.drift;
         self.parents += other.parents;
         self.plans += other.plans;
+        self.vanished += other.vanished;
+        self.returned += other.returned;
         self.overlaps += other.overlaps;
         self.ghost_writes += other.ghost_writes;
         self.ghost_trues += other.ghost_trues;

@@ -4,6 +4,7 @@ use readiness::saturating_millis;
 use sandbox::store::WatchCursor;
 use watcher::ApiFailureCause;
 
+use super::kind_search::KindSearch;
 use super::list_in_progress::{AskedList, ListInProgress};
 use crate::judges::{BLIND_LIMIT, MAX_ANSWER_LAG_MS};
 
@@ -54,6 +55,10 @@ pub(crate) struct KindWire {
     /// Nothing was heard for longer than blindness takes, and no list was completed since.
     pub(crate) unproven: bool,
     pub(crate) repeatable_line: Option<Box<[u8]>>,
+    /// How far it has been looked for, if it was not served when it was asked for last.
+    pub(super) search: Option<KindSearch>,
+    /// The kind has been listed, or was to be, since it was found.
+    pub(super) is_followed: bool,
     /// The last list or audit by which the service has seen everything; `None` before one, or where the server has denied since
     /// that an object is there.
     pub(crate) caught_up: Option<CaughtUp>,
@@ -71,6 +76,7 @@ impl KindWire {
     pub(crate) fn stop(&mut self) {
         (self.state, self.resume_revision, self.deliver_at) = (WireState::Down, None, None);
         (self.refusals, self.synced, self.repeatable_line, self.caught_up) = (0, false, None, None);
+        (self.search, self.is_followed) = (None, false);
     }
 
     pub(crate) fn clear_faults(&mut self) {
@@ -110,6 +116,13 @@ impl KindWire {
             () if self.forbidden_until > now => Some(ApiFailureCause::Forbidden),
             () => None,
         }
+    }
+
+    /// Ends list and watch of a kind that is not served: it is looked for from now on.
+    pub(super) fn begin_search(&mut self) {
+        (self.state, self.resume_revision, self.deliver_at) = (WireState::Down, None, None);
+        (self.repeatable_line, self.is_followed) = (None, false);
+        self.search = Some(KindSearch::default());
     }
 
     /// Notes that a list or watch could not begin.

@@ -24,6 +24,8 @@ pub(crate) struct KindWires {
     woken_revision: u64,
     /// How long lists wait before they are answered; `None` where they are at once.
     answer_dice: Option<Dice>,
+    /// How soon kinds that are not served are looked for again.
+    search_dice: Dice,
     sabotage: Option<Sabotage>,
 }
 
@@ -42,6 +44,7 @@ impl KindWires {
             wires: (0..kinds).map(|_| KindWire::default()).collect(),
             woken_revision: 0,
             answer_dice: streams.widened_by(DiceStream::ListAnswers),
+            search_dice: DiceStream::KindSearch.dice(streams.seed),
             sabotage,
         }
     }
@@ -84,8 +87,8 @@ impl KindWires {
     }
 
     fn push_kind_event(&mut self, stage: &mut SimStage, kind: usize, event: KindEvent) {
-        if matches!(event, KindEvent::Alive | KindEvent::Synced) {
-            self.wires[kind].note_answer(stage.world.now(), event == KindEvent::Synced);
+        if matches!(event, KindEvent::Alive | KindEvent::Synced | KindEvent::Absent) {
+            self.wires[kind].note_answer(stage.world.now(), event != KindEvent::Alive);
         }
         stage.service.push_kind_event(&mut stage.world, kind, event);
     }
@@ -108,11 +111,69 @@ impl KindWires {
 
     /// Returns the reason why this kind cannot be read now, if there is one.
     pub(crate) fn blocked_cause(&self, world: &SimWorld, kind: usize) -> Option<ApiFailureCause> {
-        self.wires[kind].blocked_cause(world.now())
+        let is_unserved = || (!world.serves(kind)).then_some(ApiFailureCause::NotInstalled);
+        self.wires[kind].blocked_cause(world.now()).or_else(is_unserved)
+    }
+
+    /// Looks for a kind that is not served; returns `true` if it is again, and followed anew.
+    fn find_kind(&mut self, stage: &mut SimStage, kind: usize) -> bool {
+        let wire = &mut self.wires[kind];
+        if wire.is_followed {
+            wire.begin_search();
+            self.report_trouble(stage, kind, ApiFailureCause::NotInstalled);
+            self.search_later(stage, kind);
+            return false;
+        }
+        let mut search = wire.search.unwrap_or_default();
+        let is_down = wire.down_until > stage.world.now();
+        if !is_down && stage.world.serves(kind) {
+            wire.synced &= !search.is_absent;
+            wire.search = None;
+            stage.feed.follow_anew(kind);
+            // A list begins, whatever the server answers.
+            self.push_kind_event(stage, kind, KindEvent::Listing);
+            return true;
+        }
+        let holds = stage.feed.reflector.count_held(kind_id(kind)) > 0;
+        if is_down {
+            search.note_failure();
+            self.report_trouble(stage, kind, ApiFailureCause::Connection);
+        } else if search.judge_absence(holds) {
+            self.note_absence(stage, kind);
+        } else {
+            self.report_trouble(stage, kind, ApiFailureCause::NotInstalled);
+        }
+        self.wires[kind].search = Some(search);
+        self.search_later(stage, kind);
+        false
+    }
+
+    /// A kind is absent: it has no objects.
+    fn note_absence(&mut self, stage: &mut SimStage, kind: usize) {
+        let now = stage.world.now();
+        stage.world.timeline.log_kind_event(kind, "is absent");
+        stage.feed.forget_kind(kind);
+        self.wires[kind].synced = true;
+        self.wires[kind].note_list(now, now);
+        self.push_kind_event(stage, kind, KindEvent::Absent);
+    }
+
+    fn search_later(&mut self, stage: &mut SimStage, kind: usize) {
+        let Some(search) = &mut self.wires[kind].search else { return };
+        let within = search.next_wait();
+        let wait = self.search_dice.between(within.start, within.end);
+        search.wait(wait);
+        stage.world.timeline.schedule_event(wait, SimEvent::Open(kind));
     }
 
     /// Lists a kind, or resumes its watch.
     pub(crate) fn open_kind(&mut self, stage: &mut SimStage, kind: usize) {
+        let is_sought = |cause| cause == Some(ApiFailureCause::NotInstalled);
+        if (self.wires[kind].search.is_some() || is_sought(self.blocked_cause(&stage.world, kind)))
+            && !self.find_kind(stage, kind)
+        {
+            return;
+        }
         if let Some(cause) = self.blocked_cause(&stage.world, kind) {
             self.report_trouble(stage, kind, cause);
             self.wires[kind].note_blocked(cause);
@@ -127,6 +188,7 @@ impl KindWires {
 
     /// Begins a list: the server may answer it much later, as after failures.
     fn start_list(&mut self, stage: &mut SimStage, kind: usize) {
+        self.wires[kind].is_followed = true;
         self.wires[kind].state = WireState::Asked(AskedList::begin(stage, kind));
         self.push_kind_event(stage, kind, KindEvent::Listing);
         let is_off = stage.world.faults.is_off();

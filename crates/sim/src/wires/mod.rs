@@ -3,6 +3,7 @@
 
 mod answered_read;
 mod ghost_process;
+mod kind_search;
 mod kind_wire;
 mod kind_wires;
 mod list_in_progress;

@@ -119,12 +119,16 @@ fn commit_write(world: &mut SimWorld, write: &ParentWrite) -> (StoreResponse, Op
     let before = world.find_object(&place).unwrap_or_default();
     let revision = world.store.revision();
     let request = StoreRequest::with_body("PATCH", &target, "application/json-patch+json", &write.patch);
+    // What the server's own controllers do about it is not the write's doing.
+    world.store.set_controllers(false);
     let response = world.store.handle_request(world.timeline.now(), &request);
     let committed = response.is_success().then(|| CommittedWrite {
         before,
         after: world.find_object(&place).unwrap_or_default(),
-        revision,
+        changes: world.store.revision() - revision,
     });
+    world.store.set_controllers(true);
+    world.store.run_controllers(world.timeline.now());
     if committed.is_some() {
         world.timeline.counts.writes += 1;
     }

@@ -33,8 +33,8 @@ pub(crate) struct CommittedWrite {
     /// The parent before and after it.
     pub(crate) before: Arc<Value>,
     pub(crate) after: Arc<Value>,
-    /// The store's revision before it.
-    pub(crate) revision: u64,
+    /// Number of changes that it made in the store.
+    pub(crate) changes: u64,
 }
 
 /// Start of a re-read of a parent, with the state that was held then.

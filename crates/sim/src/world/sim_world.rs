@@ -136,6 +136,22 @@ impl SimWorld {
         self.log_refusal(what, made);
     }
 
+    /// Returns `true` if the server serves a kind: its definition is there.
+    pub(crate) fn serves(&self, kind: usize) -> bool {
+        let api = self.api_kind(kind);
+        self.store.object_path(&api.api_version(), &api.kind, "", "").is_ok()
+    }
+
+    /// Deletes the definition of a custom kind, and with it all of its objects.
+    pub(crate) fn delete_definition(&mut self, kind: usize) {
+        let api = self.api_kind(kind);
+        let name = format!("{}.{}", api.plural, api.group);
+        self.timeline.log_kind_event(kind, "its definition is deleted");
+        let (version, of) = ("apiextensions.k8s.io/v1", "CustomResourceDefinition");
+        let done = self.store.delete_object(self.timeline.now(), version, of, "", &name);
+        self.log_refusal("delete definition", done.map(drop));
+    }
+
     pub(crate) fn create_object(
         &mut self,
         place: &SimObjectRef,

@@ -46,6 +46,10 @@ async fn a_slow_operator_is_waited_for(by: StatusWrite) -> Result<()> {
     upgrade.still_waits("its operator has not handled the new generation")?;
     tenant.change("Deployment/web", json!({ "spec": { "replicas": 2 } })).await?;
     observe(&tenant, by, 2).await?;
+    // The second pod begins held, as the first one did.
+    tenant.until_pods("web", 2).await?;
+    upgrade.still_waits("its rollout is under way")?;
+    tenant.play("web", None).await?;
     upgrade.succeeds().await?;
     assert_true_now(&tenant.get("Database/db").await?)?;
     tenant.until("Deployment/web", replicas(2)).await?;

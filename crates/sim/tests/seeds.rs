@@ -30,13 +30,14 @@ const SEEDS: u64 = 300;
 /// First seed of the range.
 const FIRST_SEED: u64 = 25_400;
 /// Seeds that found a fault of the product or of its judge: each is played every time, with the streams it was found with.
-const REMEMBERED_SEEDS: [SeedToPlay; 6] = [
+const REMEMBERED_SEEDS: [SeedToPlay; 7] = [
     (920_154, BEFORE_SHADOW_MODE),
     (921_506, BEFORE_SHADOW_MODE),
     (921_520, BEFORE_SHADOW_MODE),
     (31_380, WITH_LATE_LISTS),
     (36_163, WITH_CHURN),
     (24_920, WITH_DEFINITIONS),
+    (25_512, WITH_DEFINITIONS),
 ];
 /// The same of histories in which policies change.
 const REMEMBERED_CHANGING_SEEDS: [SeedToPlay; 7] = [

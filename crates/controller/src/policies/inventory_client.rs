@@ -289,7 +289,8 @@ mod tests {
     #[test]
     fn what_somebody_has_emptied_is_found_by_the_next_read_and_written_again() {
         let uid = "00000000-0000-4000-8000-000000000001".to_owned();
-        let text = r#"{"policy":"db","written":[{"group":"example.com","kind":"Database","types":["Ready"]}]}"#;
+        let text =
+            r#"{"policy":"db","written":[{"group":"example.com","kind":"Database","types":["Ready"]}]}"#;
         let data = BTreeMap::from([(uid, text.to_owned())]);
         let (mut inventory, unreadable) = ConditionInventory::read(&data);
         assert!(unreadable.is_empty(), "{unreadable:?}");

@@ -19,6 +19,8 @@ pub(crate) struct ShownObjects {
     now: ShownMoment,
     /// The lists of each kind.
     lists: BTreeMap<usize, ShownLists>,
+    /// Kinds of which nothing is taken in: they are not served, or not followed, and were not listed since.
+    forgotten: BTreeSet<usize>,
 }
 
 /// What shows that an object is gone. Nothing up to this version of it is news.
@@ -58,6 +60,7 @@ impl ShownObjects {
 
     /// A list of this kind begins.
     pub(crate) fn begin_list(&mut self, kind: usize) {
+        self.forgotten.remove(&kind);
         self.lists.entry(kind).or_default().is_under_way = true;
     }
 
@@ -90,7 +93,7 @@ impl ShownObjects {
     pub(crate) fn apply_object(&mut self, model: ModelObject) {
         let buried = self.gone.get(&model.uid).is_some_and(|gone| model.version <= gone.version);
         let older = self.held.get(&model.uid).is_some_and(|held| held.version > model.version);
-        if !buried && !older {
+        if !buried && !older && !self.forgotten.contains(&model.kind) {
             self.changed.insert(model.uid.clone());
             let before = self.held.get(&model.uid).map(Rc::as_ref);
             let model = model.follow(before);
@@ -147,8 +150,10 @@ impl ShownObjects {
         }
     }
 
-    /// Forgets a kind that is not followed any more, and whatever was known of its objects.
+    /// Forgets a kind that is not served or not followed any more, and whatever was known of its objects. Nothing of it is taken in
+    /// before it is listed anew.
     pub(crate) fn forget_kind(&mut self, kind: usize) {
+        self.forgotten.insert(kind);
         let held: Vec<String> =
             self.held.values().filter(|t| t.kind == kind).map(|t| t.uid.clone()).collect();
         for uid in held {

@@ -8,8 +8,8 @@ use std::time::Duration;
 use crate::Time;
 use crate::facts::{Facts, UnreadyContainer};
 
-/// A container that has run for so long is started again without a delay: the kubelet has forgotten the crashes before
-/// (its `backOffPeriod` is reset after twice the longest delay of 5 min).
+/// A container that has run for so long is started again without a delay: the kubelet resets its back-off after twice the
+/// longest one, which is 5 min by default.
 const FORGIVEN_AFTER: Duration = Duration::from_mins(10);
 /// Fewer restarts are no loop: what a pod depends on may have come a moment later.
 const FEWEST_RESTARTS: u32 = 3;

@@ -219,6 +219,7 @@ impl PolicyStatusWriter {
         if !self.leadership.may_write() {
             // Another replica leads now: its writes are part of the policies as read.
             self.written.clear();
+            self.listing = ListingGrace::default();
             return;
         }
         let now = self.clock.now();

@@ -1,5 +1,7 @@
 //! Rows by uid and by id, which of them have changed, and what they hold. Never are two shards of slots locked at a time.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use aggregator::{KindId, LinkTarget, ObjectId};
 use readiness::Time;
 use rustc_hash::FxHashSet;
@@ -20,6 +22,8 @@ pub(super) struct Rows {
     dirty: DirtySet,
     /// Owners that were observed only now, some of whose children do not count for them. They are looked for together.
     late_owners: DirtySet,
+    /// There may be some: a turn of the loop looks at this alone.
+    has_late_owners: AtomicBool,
     /// Parents that were read again, and show nothing else than before.
     reread: DirtySet,
     wake: Box<dyn Fn() + Send + Sync>,
@@ -34,6 +38,7 @@ impl Rows {
             kind_counts: KindCounts::default(),
             dirty: DirtySet::default(),
             late_owners: DirtySet::default(),
+            has_late_owners: AtomicBool::new(false),
             reread: DirtySet::default(),
             wake: Box::new(wake),
         }
@@ -174,13 +179,21 @@ impl Rows {
     /// Puts an owner into the dirty set that was observed only now, behind the objects that refer to it: it lives where some of
     /// these may not count for it, and they are shown to the engine again.
     pub(super) fn mark_owner_with_strangers(&self, owner: ObjectId) {
-        if self.late_owners.insert(owner) {
+        let is_first = self.late_owners.insert(owner);
+        self.has_late_owners.store(true, Ordering::Release);
+        if is_first {
             self.wake();
         }
     }
 
     /// One walk over all rows serves all owners that a list has brought meanwhile.
     fn mark_strangers(&self) {
+        // Cleared first: one that comes meanwhile sets it again.
+        if !self.has_late_owners.load(Ordering::Acquire)
+            || !self.has_late_owners.swap(false, Ordering::AcqRel)
+        {
+            return;
+        }
         let owners = self.late_owners.take_up_to(usize::MAX);
         if owners.is_empty() {
             return;
@@ -218,7 +231,8 @@ impl Rows {
 
     /// Number of changed objects that wait to be taken.
     pub(super) fn dirty_len(&self) -> usize {
-        self.dirty.len() + self.late_owners.len()
+        let late = if self.has_late_owners.load(Ordering::Acquire) { self.late_owners.len() } else { 0 };
+        self.dirty.len() + late
     }
 
     /// Number of objects with a slot.

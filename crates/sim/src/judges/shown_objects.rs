@@ -19,7 +19,7 @@ pub(crate) struct ShownObjects {
     now: ShownMoment,
     /// The lists of each kind.
     lists: BTreeMap<usize, ShownLists>,
-    /// Kinds of which nothing is taken in: they are not served, or not followed, and were not listed since.
+    /// Kinds of which nothing is taken in: they are not served, or not followed.
     forgotten: BTreeSet<usize>,
 }
 
@@ -60,7 +60,6 @@ impl ShownObjects {
 
     /// A list of this kind begins.
     pub(crate) fn begin_list(&mut self, kind: usize) {
-        self.forgotten.remove(&kind);
         self.lists.entry(kind).or_default().is_under_way = true;
     }
 
@@ -150,8 +149,13 @@ impl ShownObjects {
         }
     }
 
+    /// A kind is read from now on.
+    pub(crate) fn follow_kind(&mut self, kind: usize) {
+        self.forgotten.remove(&kind);
+    }
+
     /// Forgets a kind that is not served or not followed any more, and whatever was known of its objects. Nothing of it is taken in
-    /// before it is listed anew.
+    /// before it is followed anew.
     pub(crate) fn forget_kind(&mut self, kind: usize) {
         self.forgotten.insert(kind);
         let held: Vec<String> =

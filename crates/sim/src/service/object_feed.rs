@@ -69,11 +69,13 @@ impl ObjectFeed {
     pub(crate) fn set_interest(&mut self, kind: usize, interest: Interest) {
         self.interests[kind] = interest.clone();
         self.reflector.set_interest(interest);
+        self.shown.follow_kind(kind);
     }
 
     /// A kind is served again: it is read as it was.
-    pub(crate) fn follow_anew(&self, kind: usize) {
+    pub(crate) fn follow_anew(&mut self, kind: usize) {
         self.reflector.set_interest(self.interests[kind].clone());
+        self.shown.follow_kind(kind);
     }
 
     /// Forgets a kind that is not served or not followed any more.

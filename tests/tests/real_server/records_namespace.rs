@@ -9,9 +9,10 @@ use acceptance::objects::{owned_by, playing, uid};
 use acceptance::places;
 use acceptance::policies::{apply_crds, policy_address};
 use acceptance::rights::TenantRights as _;
-use acceptance::rollcall::TenantRollcall as _;
+use acceptance::rollcall::{RollcallProcess, TenantRollcall as _};
 use acceptance::tenant::TestTenant;
 use anyhow::{Result, ensure};
+use serde_json::Value;
 
 use crate::memory::{fleeting, record, records, remembering, remembering_on};
 
@@ -38,6 +39,21 @@ fn create_home(tenant: &TestTenant, home: &str, rights: RecordRights) -> Result<
     Ok(())
 }
 
+/// What was written again is what a restart needs.
+async fn a_restart_writes_nothing(
+    tenant: &TestTenant,
+    running: &mut RollcallProcess,
+    done: &Value,
+) -> Result<()> {
+    let late = tenant.get("Database/late").await?;
+    running.kill()?;
+    running.again().await?;
+    running.until_metric("rollcall_parents", &["verdict=\"Ready\""], |count| count >= 2.0).await?;
+    ensure!(tenant.get("Database/done").await? == *done, "nothing was written on it");
+    ensure!(tenant.get("Database/late").await? == late, "nothing was written on it");
+    Ok(())
+}
+
 /// Deletes the namespace of records and creates it again, while outcomes are remembered and come; the policy says meanwhile
 /// what is not saved.
 async fn without_a_home(word: &str, rights: RecordRights, meanwhile: StateExpectation) -> Result<()> {
@@ -54,7 +70,7 @@ async fn without_a_home(word: &str, rights: RecordRights, meanwhile: StateExpect
     let options = [format!("--records-namespace={home}")];
     let mut running = tenant.rollcall_at(tenant.plane.url(), &options.each_ref().map(String::as_str)).await?;
     running.until_ready().await?;
-    let of = |parent: &serde_json::Value| ObjectAddress {
+    let of = |parent: &Value| ObjectAddress {
         kind: tenant.kind("ReadinessRecord"),
         namespace: home.clone(),
         name: uid(parent).to_owned(),
@@ -85,14 +101,7 @@ async fn without_a_home(word: &str, rights: RecordRights, meanwhile: StateExpect
     tenant.until_at(&of(&late), &records("slow", "Complete")).await?;
     tenant.until_at(&policy, &says("Ready", "True")).await?;
     running.until_metric("rollcall_records_failing", &[], |failing| failing < 0.5).await?;
-    let told = tenant.get("Database/late").await?;
-    // What was written again is what a restart needs.
-    running.kill()?;
-    running.again().await?;
-    running.until_metric("rollcall_parents", &["verdict=\"Ready\""], |count| count >= 2.0).await?;
-    ensure!(tenant.get("Database/done").await? == before, "nothing was written on it");
-    ensure!(tenant.get("Database/late").await? == told, "nothing was written on it");
-    Ok(())
+    a_restart_writes_nothing(&tenant, &mut running, &before).await
 }
 
 #[tokio::test]
@@ -134,11 +143,5 @@ async fn so_they_are_once_the_definition_of_records_is_back() -> Result<()> {
     tenant.until_at(&record(&tenant, &done)?, &records("early", "Complete")).await?;
     tenant.until_at(&record(&tenant, &late)?, &records("slow", "Complete")).await?;
     tenant.until_at(&policy, &says("Ready", "True")).await?;
-    let told = tenant.get("Database/late").await?;
-    running.kill()?;
-    running.again().await?;
-    running.until_metric("rollcall_parents", &["verdict=\"Ready\""], |count| count >= 2.0).await?;
-    ensure!(tenant.get("Database/done").await? == before, "nothing was written on it");
-    ensure!(tenant.get("Database/late").await? == told, "nothing was written on it");
-    Ok(())
+    a_restart_writes_nothing(&tenant, &mut running, &before).await
 }

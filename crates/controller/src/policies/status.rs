@@ -254,11 +254,11 @@ impl PolicyStatusWriter {
                 records: troubles.records.filter(|_| used.is_some_and(|u| u.compiled.remembers_outcomes())),
             };
             let status = policy_status(policy, &decided, numbers, snapshot, &old, now);
-            if status == (if is_edited { without_claims(&policy.status) } else { old.clone() }) {
-                continue;
-            }
             if let Some(until) = self.listing.held_until(&policy.name, (&old, &status), now) {
                 self.look_again_at(until);
+                continue;
+            }
+            if status == (if is_edited { without_claims(&policy.status) } else { old.clone() }) {
                 continue;
             }
             let only_numbers =

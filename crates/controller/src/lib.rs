@@ -15,6 +15,7 @@ mod event_recorder;
 mod failing_writes;
 mod failure_log;
 mod failure_reporter;
+mod failure_traffic;
 pub mod history;
 mod kind_tasks;
 pub mod lease;

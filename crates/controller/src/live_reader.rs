@@ -16,7 +16,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use timer::Seed;
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::time::{Instant, MissedTickBehavior, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{debug, warn};
 use watcher::reflector::Reflector;
 use watcher::{
@@ -31,6 +31,7 @@ use workload_lookup::WorkloadExplainer;
 
 use crate::clock::ServerClock;
 use crate::failure_reporter::FailureReporter;
+use crate::failure_traffic::FailureTraffic;
 use crate::kind_tasks::{HistoryBreaks, ResolvedKind, ResolvedKinds};
 use crate::metrics::Metrics;
 use crate::rule_threads::ingest_beside;
@@ -63,6 +64,8 @@ pub(crate) struct LiveReader {
     pub(crate) metrics: Arc<Metrics>,
     /// Maximum number of reads per second.
     pub(crate) rate: u32,
+    /// What failing writes ask, which is not asked beside it.
+    pub(crate) failure_traffic: Arc<FailureTraffic>,
     /// The API server's clock, which the timestamps of Events come from.
     pub(crate) clock: ServerClock,
     /// Log of drift, shared with the audit.
@@ -90,8 +93,7 @@ impl LiveReader {
         mut orders: UnboundedReceiver<Vec<LiveRead>>,
         mut drifts: UnboundedReceiver<Vec<Drift>>,
     ) {
-        let mut ticks = tokio::time::interval(Duration::from_secs(1) / self.rate.max(1));
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut last_sent = None;
         let mut checks = FuturesUnordered::new();
         let mut under_way = FuturesUnordered::new();
         let mut queue = ResyncQueue::new(self.seed);
@@ -116,7 +118,8 @@ impl LiveReader {
                         checks.push(self.check_drift(result.drifts, "resync"));
                     }
                 }
-                _ = ticks.tick(), if ready => {
+                () = self.wait_for_turn(last_sent), if ready => {
+                    last_sent = Some(Instant::now());
                     if let Some((lane, request)) = queue.take_next(Instant::now(), &self.reflector) {
                         self.metrics.resync_reads.inc();
                         under_way.push(self.execute(lane, request));
@@ -126,6 +129,15 @@ impl LiveReader {
                 () = &mut logging => {}
             }
         }
+    }
+
+    /// Waits until another request may be sent.
+    async fn wait_for_turn(&self, last_sent: Option<Instant>) {
+        let Some(last_sent) = last_sent else { return };
+        sleep_until(
+            last_sent + Duration::from_secs(1) / self.failure_traffic.spare_rate(self.rate, Instant::now()),
+        )
+        .await;
     }
 
     /// Executes a request within its time.

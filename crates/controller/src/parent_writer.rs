@@ -17,6 +17,7 @@ use http_body_util::BodyExt;
 use kube::client::Body;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::time::Instant;
 use tracing::{debug, info, warn};
 use watcher::reflector::Reflector;
 use watcher::status::{FIELD_MANAGER, patch_body};
@@ -28,6 +29,7 @@ pub(crate) use write_log::WriteLog;
 
 use crate::failing_writes::FailingWrites;
 use crate::failure_reporter::FailureReporter;
+use crate::failure_traffic::FailureTraffic;
 use crate::kind_tasks::{ResolvedKind, ResolvedKinds};
 use crate::lease::Leadership;
 use crate::live_reader::Drift;
@@ -69,6 +71,8 @@ pub(crate) struct ParentWriter {
     pub(crate) log: Arc<WriteLog>,
     /// Whether writes keep failing.
     pub(crate) failing: Arc<FailingWrites>,
+    /// Counts what failing writes ask.
+    pub(crate) failure_traffic: Arc<FailureTraffic>,
     /// Pace of the re-reads after writes.
     pub(crate) rereads: Arc<RereadPace>,
     /// Takes what re-reads have shown and the watch has not.
@@ -109,7 +113,11 @@ impl ParentWriter {
             self.refusals.notify_one();
         }
         if outcome != DeliveryOutcome::Unsent {
-            self.failing.record_outcome(!outcome.is_accepted() && outcome != DeliveryOutcome::Gone);
+            let has_failed = !outcome.is_accepted() && outcome != DeliveryOutcome::Gone;
+            self.failing.record_outcome(has_failed);
+            if has_failed {
+                self.failure_traffic.record_request(Instant::now());
+            }
         }
         let turned_to = write.status_transition.filter(|_| outcome.is_accepted());
         let ParentWrite { parent, ticket, kind, policies, .. } = write;
@@ -310,6 +318,7 @@ impl ParentWriter {
         is_by_others: bool,
     ) -> Option<String> {
         self.rereads.wait_for_turn().await;
+        self.failure_traffic.record_request(Instant::now());
         let namespace = Some(write.namespace.as_str()).filter(|n| !n.is_empty());
         let (start, known) = (self.reflector.start_read(), KnownObject::of(&self.reflector, &write.uid));
         let live = get_live::<ParentObject>(&self.client, &followed.api, namespace, &write.name);

@@ -88,6 +88,7 @@ impl ResyncStage {
         reflector.set_interest(interest());
         reflector.finish_list(&reflector.begin_list(KIND, None));
         let reader = LiveReader {
+            failure_traffic: Arc::default(),
             client: kube::Client::new(server.clone(), "default"),
             reflector: reflector.clone(),
             resolved: Arc::default(),

@@ -11,6 +11,7 @@ use crate::args::RunArgs;
 use crate::clock::ServerClock;
 use crate::failing_writes::FailingWrites;
 use crate::failure_reporter::FailureReporter;
+use crate::failure_traffic::FailureTraffic;
 use crate::kind_tasks::{HistoryBreaks, ResolvedKinds};
 use crate::lease::{self, Leadership, LeaseCandidate, LeaseName};
 use crate::metrics::Metrics;
@@ -34,6 +35,7 @@ pub(super) struct SharedParts {
     pub(super) refusals: Arc<Notify>,
     /// Whether writes of parents keep failing.
     pub(super) failing: Arc<FailingWrites>,
+    pub(super) failure_traffic: Arc<FailureTraffic>,
     /// Signals each evaluation of a custom rule.
     pub(super) judged: Arc<Notify>,
     /// Tells that the server's history has gone back.
@@ -70,6 +72,7 @@ impl SharedParts {
             outcomes_moved,
             refusals,
             failing: Arc::default(),
+            failure_traffic: Arc::default(),
             judged,
             breaks: HistoryBreaks::default(),
         };

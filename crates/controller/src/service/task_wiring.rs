@@ -118,6 +118,7 @@ pub(super) fn wire_writer(shared: &SharedParts, drifts: UnboundedSender<Vec<Drif
         refusals: shared.refusals.clone(),
         log: Arc::default(),
         failing: shared.failing.clone(),
+        failure_traffic: shared.failure_traffic.clone(),
     }
 }
 
@@ -128,6 +129,7 @@ pub(super) fn wire_live_reader(shared: &SharedParts, args: &RunArgs) -> LiveRead
         resolved: shared.resolved.clone(),
         metrics: shared.metrics.clone(),
         rate: args.resync_rate,
+        failure_traffic: shared.failure_traffic.clone(),
         clock: shared.clock.clone(),
         drift_log: Arc::default(),
         failures: shared.failures.clone(),

@@ -63,10 +63,9 @@ fn extent(scope: FailureScope) -> (usize, Duration) {
     }
 }
 
-/// Runs the service for the span of an outage. The pass, which costs what it always does, runs where it is what fails.
+/// Runs the service for the span of an outage, with the options that a user has who sets none.
 fn outage(scope: FailureScope, failure: RequestFailure) -> OutageCost {
     let (parents, span) = extent(scope);
-    let resync = if scope == FailureScope::Everything { "30s" } else { "0s" };
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     let log = Arc::new(LogVolume::default());
@@ -90,16 +89,7 @@ fn outage(scope: FailureScope, failure: RequestFailure) -> OutageCost {
             probes: None,
             lease: None,
             trees: None,
-            args: OutageArguments::parse_from([
-                "rollcall",
-                "--seed",
-                "1",
-                "--resync",
-                resync,
-                "--grant-roles",
-                "a,b,c",
-            ])
-            .run,
+            args: OutageArguments::parse_from(["rollcall", "--seed", "1", "--grant-roles", "a,b,c"]).run,
         };
         let stop = CancellationToken::new();
         tokio::select! {

@@ -240,7 +240,7 @@ fn start_service(
         records_namespace: Some(DEMO_NAMESPACE.to_owned()),
         policy_selector: None,
         policies: None,
-        resync_rate: 20,
+        resync_rate: 15,
         metrics_parents: 500,
         // The demo cluster has no Events.
         events: false,

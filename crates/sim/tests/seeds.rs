@@ -28,14 +28,15 @@ use sim::{
 /// Default number of seeds.
 const SEEDS: u64 = 300;
 /// First seed of the range.
-const FIRST_SEED: u64 = 25_400;
+const FIRST_SEED: u64 = 25_700;
 /// Seeds that found a fault of the product or of its judge: each is played every time, with the streams it was found with.
-const REMEMBERED_SEEDS: [SeedToPlay; 7] = [
+const REMEMBERED_SEEDS: [SeedToPlay; 8] = [
     (920_154, BEFORE_SHADOW_MODE),
     (921_506, BEFORE_SHADOW_MODE),
     (921_520, BEFORE_SHADOW_MODE),
     (31_380, WITH_LATE_LISTS),
     (36_163, WITH_CHURN),
+    (37_029, WITH_CHURN),
     (24_920, WITH_DEFINITIONS),
     (25_512, WITH_DEFINITIONS),
 ];

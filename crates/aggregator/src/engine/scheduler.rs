@@ -39,7 +39,8 @@ impl EvaluationScheduler {
         evaluation.restart_hold(policy);
         let at = evaluation.debounce.record_touch(now, policy.debounce);
         if at <= now || evaluation.queue.is_due() || evaluation.is_urgent(policy) {
-            return self.queue.enqueue(id, evaluation, now, origin);
+            self.queue.enqueue(id, evaluation, now, origin);
+            return self.doubt_due(id, now, origin);
         }
         self.queue.debounce(id, evaluation, at, origin);
         self.propagate_doubt(id, now, origin);
@@ -184,6 +185,15 @@ impl EvaluationScheduler {
         }
     }
 
+    /// Marks a ready answer as in doubt also where its evaluation is due at once: one of those above may be evaluated before it, and
+    /// would be ready for an instant in which nothing below it was.
+    fn doubt_due(&mut self, id: EvaluationId, now: Time, origin: ChangeOrigin) {
+        let says_true = |held: &ParentEvaluation| held.observed.as_ref().is_some_and(|o| o.stage.says_true());
+        if self.graph.find_evaluation(id).is_some_and(says_true) {
+            self.propagate_doubt(id, now, origin);
+        }
+    }
+
     /// Settles whether a condition records what was known of a parent (`is_written`), which was observed before its policy was
     /// known: where none does, those above wait for its evaluation.
     pub(super) fn settle_record(&mut self, id: EvaluationId, is_written: bool, now: Time) {
@@ -220,12 +230,20 @@ impl EvaluationScheduler {
         self.graph.reweigh_edges(child, self.policies.changed_rules(), &mut self.moved);
     }
 
-    /// Updates the weight of `child` at its owners, and schedules those that it moved in the next poll.
+    /// Updates the weight of `child`, whose answer has changed, at its owners, and schedules those that it moved in the next poll.
+    /// So are those in doubt: a doubt about the child may have weighed as much as its answer does now.
     pub(super) fn reweigh_and_enqueue(&mut self, child: ObjectId, now: Time, origin: ChangeOrigin) {
         self.reweigh_child(child);
-        for at in 0..self.moved.len() {
-            let owner = self.moved[at];
-            self.enqueue_evaluation(owner, now, origin);
+        let moved = std::mem::take(&mut self.moved);
+        for owner in &moved {
+            self.enqueue_evaluation(*owner, now, origin);
+            self.doubt_due(*owner, now, origin);
+        }
+        self.moved = moved;
+        for edge in self.graph.edges_of(child).iter().filter(|edge| !edge.cyclic) {
+            if self.graph.find_evaluation(edge.evaluation).is_some_and(ParentEvaluation::is_in_doubt) {
+                self.enqueue_evaluation(edge.evaluation, now, origin);
+            }
         }
     }
 

@@ -1,41 +1,13 @@
 //! Parents over parents, one of which rests on what cannot be observed.
 
-use aggregator::{HandledEvidence, KindId, KindState, PolicyId};
-use readiness::Level::{self, Failed, Progressing, Ready};
+use aggregator::{KindState, PolicyId};
+use readiness::Level::{Failed, Progressing, Ready};
 
 use crate::ask::HarnessQueries as _;
 use crate::driver::EngineDriver as _;
-use crate::harness::{CHILDREN, EngineHarness, POLICY};
-use crate::object::ParentState;
-use crate::{group, groups, policy};
-
-const LOWS: KindId = KindId(2);
-const MIDS: KindId = KindId(3);
-const DISKS: KindId = KindId(4);
-const OVER_LOWS: PolicyId = PolicyId(2);
-const OVER_LEAVES: PolicyId = PolicyId(3);
-
-/// `top` over `mid` over `low` over a leaf at this level; `top` has a ready disk of its own.
-fn four_levels(leaf: Level) -> EngineHarness {
-    let mut w = EngineHarness::empty();
-    w.policy(POLICY, groups(vec![group(MIDS), group(DISKS)]));
-    w.policy(OVER_LOWS, groups(vec![group(LOWS)]));
-    w.policy(OVER_LEAVES, policy());
-    w.sync();
-    w.parent("top");
-    for (name, kind, of, by, policy) in
-        [("mid", MIDS, "top", POLICY, OVER_LOWS), ("low", LOWS, "mid", OVER_LOWS, OVER_LEAVES)]
-    {
-        w.create(name, kind, Progressing, |object| {
-            let evidence = HandledEvidence::Handled;
-            object.parent = Some(ParentState { policies: vec![policy], evidence, ..ParentState::default() });
-            object.owners = vec![(by, 0, of.to_owned())];
-        });
-    }
-    w.create("leaf", CHILDREN, leaf, |leaf| leaf.owners = vec![(OVER_LEAVES, 0, "low".to_owned())]);
-    w.create("disk", DISKS, Ready, |disk| disk.owners = vec![(POLICY, 1, "top".to_owned())]);
-    w
-}
+use crate::harness::CHILDREN;
+use crate::levels::{LOWS, MIDS, OVER_LEAVES, four_levels};
+use crate::policy;
 
 #[test]
 fn a_parent_that_has_to_wait_for_what_is_below_it_makes_nothing_ready_above() {

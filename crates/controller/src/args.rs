@@ -61,7 +61,8 @@ pub struct RunArgs {
     #[arg(long, env = "ROLLCALL_NAMESPACES", value_delimiter = ',', value_name = "NAMESPACE")]
     pub namespaces: Vec<String>,
     /// Namespace of the ReadinessRecords, which hold outcomes that must survive a restart. Defaults to the pod's own
-    /// namespace, else rollcall-system. Used only if a policy sets `afterDeletion: remember`.
+    /// namespace, else rollcall-system. The ConfigMap of what policies wrote is there, too. The rights to keep both are printed
+    /// by `rollcall rbac` with the same flag.
     #[arg(long, env = "ROLLCALL_RECORDS_NAMESPACE", value_name = "NAMESPACE")]
     pub records_namespace: Option<String>,
     /// Restricts Rollcall to policies and ReadinessGroups with matching labels: `team=a,tier in (gold,silver),!legacy`.

@@ -107,7 +107,13 @@ fn check_compiled(name: &str, spec: &ReadinessPolicySpec, written: &Value) {
 fn check_roles(name: &str, compiled: &CompiledPolicy) {
     let subject = RoleSubject { name: "rollcall".into(), namespace: "rollcall-system".into() };
     let own = String::from("rollcall");
-    let options = RoleOptions { subject, namespaces: Vec::new(), aggregate_to: own.clone(), lease: own };
+    let options = RoleOptions {
+        records_namespace: subject.namespace.clone(),
+        subject,
+        namespaces: Vec::new(),
+        aggregate_to: own.clone(),
+        lease: own,
+    };
     let roles = policy_manifests(name, &policy_rights(compiled, &CrdNames::default()), &options);
     for rule in roles.iter().filter_map(|role| role["rules"].as_array()).flatten() {
         assert!(!rule.to_string().contains('*'), "{rule}");

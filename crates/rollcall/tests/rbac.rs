@@ -109,6 +109,40 @@ fn the_rights_of_a_release_name_its_own_lease_and_inventory() {
 }
 
 #[test]
+fn rights_to_keep_records_are_granted_in_the_namespace_of_records() {
+    let remembering = policy("db", "Database")
+        + "  children: [{ kind: { group: batch, kind: Job }, afterDeletion: remember }]\n";
+    let keeps = |printed: &str, resource: &str| {
+        let all = objects(printed);
+        let within = all
+            .iter()
+            .filter(|(name, role)| name.starts_with("Role/") && role["rules"].to_string().contains(resource));
+        within.map(|(_, role)| role["metadata"]["namespace"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    for (args, namespace) in [
+        (&["-n", "home"][..], "home"),
+        (&["-n", "home", "--records-namespace", "home"], "home"),
+        (&["-n", "home", "--records-namespace", "records"], "records"),
+    ] {
+        let (code, printed, errors) = rbac(&remembering, &[args, &["-f", "-"]].concat());
+        assert_eq!((code, keeps(&printed, "readinessrecords")), (0, vec![namespace.to_owned()]), "{errors}");
+        let (code, printed, errors) = rbac("", args);
+        assert_eq!(
+            (code, keeps(&printed, "rollcall-inventory")),
+            (0, vec![namespace.to_owned()]),
+            "{errors}"
+        );
+        assert_eq!(keeps(&printed, "leases"), ["home"], "the lease is in the service's own: {printed}");
+        assert!(
+            objects(&printed)
+                .iter()
+                .filter(|(name, _)| name.contains("Binding"))
+                .all(|(_, binding)| { binding["subjects"][0]["namespace"] == "home" })
+        );
+    }
+}
+
+#[test]
 fn what_is_not_valid_prints_no_role() {
     for (name, kind) in [
         (r#""db\n---\nkind: ClusterRole""#, "Database"),
@@ -126,6 +160,7 @@ fn what_is_not_valid_prints_no_role() {
         ["--namespace", "A"],
         ["--aggregate-to", "x: y"],
         ["--lease-name", "a b"],
+        ["--records-namespace", "a/b"],
     ] {
         let (code, printed, errors) = rbac("", &args);
         assert_eq!((code, printed.as_str()), (2, ""), "{errors}");

@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
 use kube::core::Status;
+use policy::rbac::DEFAULT_NAMESPACE;
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 use watcher::status::FIELD_MANAGER;
@@ -85,7 +86,14 @@ impl InventoryMap {
         let namespace = &self.namespace;
         let why = match failure {
             InventoryFailure::Refused(status) if status.code == 403 => {
-                format!("not permitted to {verb} it; grant it with `rollcall rbac | kubectl apply -f -`")
+                let flag = if namespace == DEFAULT_NAMESPACE {
+                    String::new()
+                } else {
+                    format!(" --records-namespace {namespace}")
+                };
+                format!(
+                    "not permitted to {verb} it; grant it with `rollcall rbac{flag} | kubectl apply -f -`"
+                )
             }
             InventoryFailure::Refused(status) if status.code == 404 => format!(
                 "namespace {namespace} does not exist; create it with `kubectl create namespace {namespace}`, or name \

@@ -15,8 +15,8 @@ pub(super) struct NeedScope<'c> {
     resolved: BTreeSet<(String, String)>,
     /// Namespaces that Rollcall is restricted to; empty for all.
     namespaces: &'c [String],
-    /// Rollcall's own namespace.
-    home: &'c str,
+    /// Namespace of ReadinessRecords.
+    records_namespace: &'c str,
 }
 
 impl NeedScope<'_> {
@@ -26,11 +26,12 @@ impl NeedScope<'_> {
             names.add_kind(&kind.api.group, &kind.api.kind, &kind.api.plural, kind.api.has_status);
             resolved.insert((kind.api.group.clone(), kind.api.kind.clone()));
         }
-        NeedScope { names, resolved, namespaces: &context.namespaces, home: &context.records.namespace }
+        let records_namespace = &context.records.namespace;
+        NeedScope { names, resolved, namespaces: &context.namespaces, records_namespace }
     }
 
     fn needs(&self, rights: &PolicyRights) -> Vec<AccessNeed> {
-        access_needs(rights, self.namespaces, self.home)
+        access_needs(rights, self.namespaces, self.records_namespace)
     }
 }
 

@@ -92,6 +92,8 @@ impl RightsFindings {
 struct Reviewed {
     /// Indices of the needs that the server denies; `None` where it could not say.
     denied: Option<BTreeSet<usize>>,
+    /// Flags of `rollcall rbac` for the service account that this service runs as; `None` where the server does not say who
+    /// that is, or it is no service account.
     flags: Option<String>,
 }
 
@@ -217,10 +219,12 @@ impl RightsReviewer {
         }
         let asked: Vec<_> = places.into_values().collect();
         let (client, aggregate_to) = (context.client.clone(), context.aggregate_to.clone());
+        let records_namespace = context.records.namespace.clone();
         async move {
             let denied = review_all(&client, asked, interval).await;
             let lacks = denied.as_ref().is_some_and(|denied| !denied.is_empty());
-            let flags = if lacks { account_flags(&client, &aggregate_to).await } else { None };
+            let account = if lacks { own_account(&client).await.ok() } else { None };
+            let flags = account.map(|account| role_flags(&account, &records_namespace, &aggregate_to));
             Reviewed { denied, flags }
         }
         .boxed()
@@ -253,12 +257,6 @@ async fn review_all(
         }
     }
     Some(denied)
-}
-
-/// Flags of `rollcall rbac` for the service account that this service runs as and the role that is bound to it; `None` where
-/// the server does not say who that is, or it is no service account.
-async fn account_flags(client: &kube::Client, aggregate_to: &str) -> Option<String> {
-    Some(role_flags(&own_account(client).await.ok()?, aggregate_to))
 }
 
 #[cfg(test)]

@@ -37,9 +37,12 @@ impl fmt::Display for AccessNeed {
     }
 }
 
-/// Every single right of a policy. Kinds are needed in these namespaces or, if none are given, in the whole cluster;
-/// `home` is Rollcall's own namespace.
-pub fn access_needs(rights: &PolicyRights, namespaces: &[String], home: &str) -> Vec<AccessNeed> {
+/// Every single right of a policy. Kinds are needed in these namespaces or, if none are given, in the whole cluster.
+pub fn access_needs(
+    rights: &PolicyRights,
+    namespaces: &[String],
+    records_namespace: &str,
+) -> Vec<AccessNeed> {
     let mut needs = Vec::new();
     if namespaces.is_empty() {
         add_needs(&mut needs, &rights.kinds, None);
@@ -47,10 +50,17 @@ pub fn access_needs(rights: &PolicyRights, namespaces: &[String], home: &str) ->
     for namespace in namespaces {
         add_needs(&mut needs, &rights.kinds, Some(namespace));
     }
-    add_needs(&mut needs, &rights.home, Some(home));
+    add_needs(&mut needs, &rights.records, Some(records_namespace));
     for (library, rule) in &rights.libraries {
         add_needs(&mut needs, std::slice::from_ref(rule), Some(&library.namespace));
     }
+    needs
+}
+
+/// Every single right of these rules within one namespace.
+pub fn namespace_needs(rules: &[RbacRule], namespace: &str) -> Vec<AccessNeed> {
+    let mut needs = Vec::new();
+    add_needs(&mut needs, rules, Some(namespace));
     needs
 }
 

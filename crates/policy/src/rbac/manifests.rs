@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::rights::{PolicyRights, RbacRule, grant_rights, inventory_rights, own_rights};
+use super::rights::{PolicyRights, RbacRule, grant_rights, inventory_name, inventory_rights, own_rights};
 use super::role_name::policy_role_name;
 use super::role_subject::{RBAC_GROUP, RoleSubject};
 
@@ -25,17 +25,25 @@ pub struct RoleOptions {
     pub namespaces: Vec<String>,
     /// Name of the aggregated ClusterRole, which is bound to the service account.
     pub aggregate_to: String,
+    /// Namespace of ReadinessRecords, and of what is kept of the policies' conditions: that of the service account, unless
+    /// Rollcall runs with another.
+    pub records_namespace: String,
     /// Name of the lease by which the replicas elect a leader.
     pub lease: String,
 }
 
 /// What Rollcall needs for itself. In the whole cluster: a role that aggregates those of the policies, its binding, and
-/// its own part. In its namespace: the lease of the leader election, and with policies of the cluster what they wrote.
+/// its own part. In its namespace: the lease of the leader election. In that of records: with policies of the cluster what
+/// they wrote.
 pub fn own_manifests(options: &RoleOptions) -> Vec<Value> {
     let (cluster, mut home) = own_rights(&options.lease);
     let mut manifests = Vec::new();
+    let home_namespace = options.subject.namespace.as_str();
+    let mut elsewhere = Vec::new();
     if options.namespaces.is_empty() {
-        home.extend(inventory_rights(&options.lease));
+        let keeps_at_home = options.records_namespace == home_namespace;
+        let keeping = if keeps_at_home { &mut home } else { &mut elsewhere };
+        keeping.extend(inventory_rights(&options.lease));
         let name = &options.aggregate_to;
         let labels = json!({ (AGGREGATE_LABEL): name });
         let mut aggregated = object("ClusterRole", name, None);
@@ -43,10 +51,11 @@ pub fn own_manifests(options: &RoleOptions) -> Vec<Value> {
         let own = aggregated_role(&format!("{name}-own"), &cluster, options);
         manifests.extend([aggregated, own, binding("ClusterRole", name, None, options)]);
     }
-    let namespace = Some(options.subject.namespace.as_str());
-    let name = format!("{}-lease", options.lease);
-    manifests.push(role("Role", &name, namespace, &home));
-    manifests.push(binding("Role", &name, namespace, options));
+    manifests.extend(bound_role(&format!("{}-lease", options.lease), home_namespace, &home, options));
+    if !elsewhere.is_empty() {
+        let name = inventory_name(&options.lease);
+        manifests.extend(bound_role(&name, &options.records_namespace, &elsewhere, options));
+    }
     manifests
 }
 
@@ -69,15 +78,14 @@ pub fn policy_manifests(policy: &str, rights: &PolicyRights, options: &RoleOptio
     for namespace in &options.namespaces {
         by_namespace.entry(namespace).or_default().extend(rights.kinds.iter().cloned());
     }
-    if !rights.home.is_empty() {
-        by_namespace.entry(&options.subject.namespace).or_default().extend(rights.home.iter().cloned());
+    if !rights.records.is_empty() {
+        by_namespace.entry(&options.records_namespace).or_default().extend(rights.records.iter().cloned());
     }
     for (library, rule) in &rights.libraries {
         by_namespace.entry(&library.namespace).or_default().push(rule.clone());
     }
     for (namespace, rules) in by_namespace {
-        manifests.push(role("Role", &name, Some(namespace), &rules));
-        manifests.push(binding("Role", &name, Some(namespace), options));
+        manifests.extend(bound_role(&name, namespace, &rules, options));
     }
     for manifest in &mut manifests {
         manifest["metadata"]["annotations"][POLICY_ANNOTATION] = json!(policy);
@@ -104,6 +112,12 @@ fn aggregated_role(name: &str, rules: &[RbacRule], options: &RoleOptions) -> Val
     let mut manifest = role("ClusterRole", name, None, rules);
     manifest["metadata"]["labels"][AGGREGATE_LABEL] = json!(options.aggregate_to);
     manifest
+}
+
+/// A Role in this namespace, and its binding.
+fn bound_role(name: &str, namespace: &str, rules: &[RbacRule], options: &RoleOptions) -> [Value; 2] {
+    let namespace = Some(namespace);
+    [role("Role", name, namespace, rules), binding("Role", name, namespace, options)]
 }
 
 fn role(kind: &str, name: &str, namespace: Option<&str>, rules: &[RbacRule]) -> Value {

@@ -12,7 +12,7 @@ mod role_flags;
 mod role_name;
 mod role_subject;
 
-pub use access::{AccessNeed, access_needs};
+pub use access::{AccessNeed, access_needs, namespace_needs};
 pub use crd_names::{CrdNames, default_plural};
 pub use grant_binding::{
     BindingOwnership, MAX_GRANT_ROLES, check_grant_role, grant_binding, grant_binding_name, judge_binding,

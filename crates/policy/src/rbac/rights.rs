@@ -65,8 +65,8 @@ pub(super) fn qualify_resource(group: &str, resource: &str) -> String {
 pub struct PolicyRights {
     /// On the kinds that it names: in the whole cluster, or in each of the namespaces that Rollcall is restricted to.
     pub kinds: Vec<RbacRule>,
-    /// In Rollcall's own namespace.
-    pub home: Vec<RbacRule>,
+    /// In the namespace of ReadinessRecords.
+    pub records: Vec<RbacRule>,
     /// On the ConfigMaps of health scripts that it names.
     pub libraries: Vec<(ConfigMapName, RbacRule)>,
 }
@@ -74,11 +74,11 @@ pub struct PolicyRights {
 impl PolicyRights {
     /// All rules.
     pub fn all_rules(&self) -> impl Iterator<Item = &RbacRule> {
-        self.kinds.iter().chain(&self.home).chain(self.libraries.iter().map(|(_, rule)| rule))
+        self.kinds.iter().chain(&self.records).chain(self.libraries.iter().map(|(_, rule)| rule))
     }
 }
 
-/// Name of the ConfigMap in Rollcall's own namespace that keeps what policies wrote, of those who elect a leader by this
+/// Name of the ConfigMap in the namespace of ReadinessRecords that keeps what policies wrote, of those who elect a leader by this
 /// lease.
 pub fn inventory_name(lease: &str) -> String {
     format!("{lease}-inventory")
@@ -113,7 +113,7 @@ pub fn own_rights(lease: &str) -> (Vec<RbacRule>, Vec<RbacRule>) {
     (cluster, home)
 }
 
-/// Rights in Rollcall's own namespace by which those who elect a leader by this lease keep what policies of the cluster wrote.
+/// Rights in the namespace of ReadinessRecords by which those who elect a leader by this lease keep what policies of the cluster wrote.
 pub fn inventory_rights(lease: &str) -> Vec<RbacRule> {
     let inventory = |verbs| {
         let purpose = "which policy wrote which conditions, to remove them if it goes while nothing runs";
@@ -151,7 +151,7 @@ pub fn policy_rights(policy: &CompiledPolicy, crds: &CrdNames) -> PolicyRights {
     if !policy.shadow {
         kinds.extend(write_rules(policy, crds));
     }
-    PolicyRights { kinds, home: record_rules(policy), libraries: library_rules(policy) }
+    PolicyRights { kinds, records: record_rules(policy), libraries: library_rules(policy) }
 }
 
 /// Lists and watches: the parents, the children by group, the labels of namespaces.

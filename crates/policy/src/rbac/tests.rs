@@ -17,6 +17,7 @@ fn options(namespaces: &[&str]) -> RoleOptions {
         subject: RoleSubject { name: "rollcall".to_owned(), namespace: "home".to_owned() },
         namespaces: namespaces.iter().map(|&namespace| namespace.to_owned()).collect(),
         aggregate_to: "rollcall".to_owned(),
+        records_namespace: "home".to_owned(),
         lease: "rollcall".to_owned(),
     }
 }
@@ -149,6 +150,41 @@ fn what_cannot_be_remembered_is_refused_by_name() {
         assert_eq!(problems[0].field, "spec.children[0].afterDeletion");
         assert!(problems[0].what.contains(word), "{problems:?}");
     }
+}
+
+#[test]
+fn records_and_what_policies_wrote_are_kept_where_the_service_keeps_them() {
+    let elsewhere =
+        |namespaces: &[&str]| RoleOptions { records_namespace: "records".to_owned(), ..options(namespaces) };
+    let granted = |manifests: &[Value], name: &str| {
+        let at = names(manifests).iter().position(|found| found == name);
+        at.map(|at| manifests[at]["rules"].to_string()).unwrap_or_default()
+    };
+    let children = json!([{ "kind": { "group": "batch", "kind": "Job" }, "afterDeletion": "remember" }]);
+    let rights = policy_rights(&policy("Database", &children).expect("a policy"), &CrdNames::default());
+    for namespaces in [&[][..], &["a"]] {
+        let roles = policy_manifests("db", &rights, &elsewhere(namespaces));
+        assert!(granted(&roles, "Role records/rollcall-policy-db").contains("readinessrecords"), "{roles:?}");
+        let binding = roles
+            .iter()
+            .find(|role| role["kind"] == "RoleBinding" && role["metadata"]["namespace"] == "records");
+        let subject = binding.map(|binding| &binding["subjects"][0]["namespace"]);
+        assert_eq!(subject, Some(&json!("home")), "to the account, wherever it lives: {roles:?}");
+        assert_eq!(
+            granted(&roles, "Role home/rollcall-policy-db"),
+            "",
+            "nothing else than records: {roles:?}"
+        );
+    }
+
+    let own = own_manifests(&elsewhere(&[]));
+    let (home, kept) =
+        (granted(&own, "Role home/rollcall-lease"), granted(&own, "Role records/rollcall-inventory"));
+    assert!(home.contains("leases") && !home.contains("configmaps"), "{home}");
+    assert!(kept.contains("rollcall-inventory") && !kept.contains("leases"), "{kept}");
+    assert!(names(&own).contains(&"RoleBinding records/rollcall-inventory".to_owned()), "{own:?}");
+    let own = names(&own_manifests(&elsewhere(&["a"])));
+    assert_eq!(own, ["Role home/rollcall-lease", "RoleBinding home/rollcall-lease"], "it keeps no inventory");
 }
 
 #[test]

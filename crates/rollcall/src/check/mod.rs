@@ -259,7 +259,7 @@ fn valid_finding(policy: &ValidPolicy, crds: &CrdNames) -> CheckFinding {
     let watches = rights.kinds.iter().filter(|rule| rule.verbs.contains(&"watch"));
     let watches = watches.flat_map(RbacRule::qualified_resources).collect();
     let scripts = rights.libraries.iter().map(|(library, _)| format!("get,list,watch configmap {library}"));
-    let needs = rights.kinds.iter().chain(&rights.home).flat_map(right).chain(scripts).collect();
+    let needs = rights.kinds.iter().chain(&rights.records).flat_map(right).chain(scripts).collect();
     let kinds: Vec<&str> = policy.compiled.groups.iter().map(|g| g.kind.kind.as_str()).collect();
     let mode = if policy.compiled.shadow { "shadow" } else { "write" };
     let what = format!(

@@ -146,6 +146,7 @@ fn bundle(args: &InstallArgs, policies: &RbacPolicies, served: ServedMonitors) -
         subject: RoleSubject { name: DEFAULT_NAME.to_owned(), namespace: args.namespace.clone() },
         namespaces: Vec::new(),
         aggregate_to: DEFAULT_NAME.to_owned(),
+        records_namespace: args.namespace.clone(),
         lease: DEFAULT_NAME.to_owned(),
     };
     let mut manifests = base_manifests::definitions(&base)?;

@@ -45,6 +45,10 @@ pub(crate) struct RbacArgs {
     /// Namespace of the service account.
     #[arg(short = 'n', long = "namespace", default_value = "rollcall-system", value_name = "NAMESPACE", value_parser = object_name)]
     pub(super) namespace: String,
+    /// Namespace of the ReadinessRecords, as `run --records-namespace` has it: the rights to keep them, and what is known of the
+    /// policies' conditions, are needed there. Defaults to the service account's.
+    #[arg(long, value_name = "NAMESPACE", value_parser = object_name)]
+    records_namespace: Option<String>,
     /// ClusterRole into which the roles of policies are aggregated: of several releases each has its own.
     #[arg(long, default_value = "rollcall", value_name = "NAME", value_parser = label_value)]
     pub(super) aggregate_to: String,
@@ -80,6 +84,11 @@ impl RbacArgs {
         self.all || !self.policies.is_empty() || !self.files.is_empty()
     }
 
+    /// Where the service keeps its records.
+    pub(super) fn records_namespace(&self) -> &str {
+        self.records_namespace.as_deref().unwrap_or(&self.namespace)
+    }
+
     /// The roles that the service may bind, each once.
     pub(super) fn grant_roles(&self) -> anyhow::Result<Vec<String>> {
         unique_grant_roles(&self.grant_roles).map_err(anyhow::Error::msg)
@@ -90,6 +99,7 @@ impl RbacArgs {
             subject: RoleSubject { name: self.service_account.clone(), namespace: self.namespace.clone() },
             namespaces: self.namespaces.clone(),
             aggregate_to: self.aggregate_to.clone(),
+            records_namespace: self.records_namespace().to_owned(),
             lease: self.lease_name.clone(),
         }
     }

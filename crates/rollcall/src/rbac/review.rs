@@ -11,7 +11,7 @@ use futures::{StreamExt, stream};
 use policy::CompiledPolicy;
 use policy::rbac::{
     AccessNeed, DEFAULT_NAME, PolicyRights, RoleSubject, access_needs, grant_rights, inventory_rights,
-    own_rights, policy_rights, role_flags,
+    namespace_needs, own_rights, policy_rights, role_flags,
 };
 
 use super::args::{CheckedIdentity, RbacArgs};
@@ -64,17 +64,15 @@ pub(super) async fn check_rights(
 pub(crate) async fn lacking_policy_rights(
     client: &kube::Client,
     subject: ReviewSubject,
+    records_namespace: &str,
     policies: Vec<(String, CompiledPolicy)>,
 ) -> anyhow::Result<Vec<String>> {
-    let home = match &subject {
-        ReviewSubject::ServiceAccount(namespace, _) => namespace.clone(),
-        ReviewSubject::Own => String::new(),
-    };
     let mut found = RbacPolicies { valid: policies, ..RbacPolicies::default() };
     found.resolve_kinds(client).await?;
     let mut rights = RightsByNeed::default();
     for (name, compiled) in &found.valid {
-        rights.add_needs(Some(name), access_needs(&policy_rights(compiled, &found.crds), &[], &home));
+        let of_policy = policy_rights(compiled, &found.crds);
+        rights.add_needs(Some(name), access_needs(&of_policy, &[], records_namespace));
     }
     let lacking = lacking_rights(client, &subject, rights.0.into_values().collect()).await?;
     Ok(lacking.iter().map(CheckedRight::to_line).collect())
@@ -97,18 +95,17 @@ impl RightsByNeed {
 /// The rights that the arguments ask for.
 fn rights_to_check(args: &RbacArgs, found: &RbacPolicies, own: bool) -> anyhow::Result<Vec<CheckedRight>> {
     let mut rights = RightsByNeed::default();
-    let mut add = |policy: Option<&str>, all: &PolicyRights| {
-        rights.add_needs(policy, access_needs(all, &args.namespaces, &args.namespace));
-    };
+    let (kinds, leases) = own_rights(&args.lease_name);
     if own {
-        let (mut kinds, mut home) = own_rights(&args.lease_name);
-        if args.namespaces.is_empty() {
-            home.extend(inventory_rights(&args.lease_name));
-        } else {
-            // In namespaces policies come from a file, and no right in the cluster is needed.
-            kinds.clear();
-        }
-        add(None, &PolicyRights { kinds, home, libraries: Vec::new() });
+        rights.add_needs(None, namespace_needs(&leases, &args.namespace));
+    }
+    let mut add = |policy: Option<&str>, all: &PolicyRights| {
+        rights.add_needs(policy, access_needs(all, &args.namespaces, args.records_namespace()));
+    };
+    // In namespaces policies come from a file, and no right in the cluster is needed.
+    if own && args.namespaces.is_empty() {
+        let records = inventory_rights(&args.lease_name);
+        add(None, &PolicyRights { kinds, records, libraries: Vec::new() });
     }
     let grant_roles = args.grant_roles()?;
     if !grant_roles.is_empty() {
@@ -144,7 +141,7 @@ async fn lacking_rights(
 /// What grants these rights: the roles of the policies that need them, and those of Rollcall itself.
 fn granting_command(args: &RbacArgs, lacking: &[CheckedRight]) -> String {
     let account = RoleSubject { namespace: args.namespace.clone(), name: args.service_account.clone() };
-    let mut flags = role_flags(&account, &args.aggregate_to);
+    let mut flags = role_flags(&account, args.records_namespace(), &args.aggregate_to);
     if !args.namespaces.is_empty() {
         _ = write!(flags, " --namespaces {}", args.namespaces.join(","));
     }

@@ -27,7 +27,7 @@ fn needs(policies: &[(Value, Value)]) -> RightNeeds {
         names: CrdNames::default(),
         resolved: resolved.map(|(group, kind)| (group.to_owned(), kind.to_owned())).into(),
         namespaces: &[],
-        home: "rollcall-system",
+        records_namespace: "rollcall-system",
     };
     RightNeeds::of_policies(&book, &Released::new(), &scope)
 }

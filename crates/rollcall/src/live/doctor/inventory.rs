@@ -98,7 +98,11 @@ pub(super) struct InventoryReader {
 
 impl InventoryReader {
     /// Reads the inventory; its policies have been read before.
-    pub(super) async fn read_inventory(mut self, subject: &ReviewSubject) -> DoctorInventory {
+    pub(super) async fn read_inventory(
+        mut self,
+        subject: &ReviewSubject,
+        records_namespace: Option<&str>,
+    ) -> DoctorInventory {
         self.read_crds().await;
         let places = self.resolve_kinds().await;
         let (total, known) = (places.len(), places.clone());
@@ -135,7 +139,7 @@ impl InventoryReader {
             Ok(logged) => self.inventory.logged = logged,
             Err(why) => _ = self.inventory.unread.insert("Event".to_owned(), why),
         }
-        self.review_rights(subject).await;
+        self.review_rights(subject, records_namespace).await;
         self.inventory
     }
 
@@ -244,22 +248,22 @@ impl InventoryReader {
     }
 
     /// Finds the rights that the policies need and the subject lacks.
-    async fn review_rights(&mut self, subject: &ReviewSubject) {
+    async fn review_rights(&mut self, subject: &ReviewSubject, records_namespace: Option<&str>) {
         self.inventory.subject = subject.to_string();
         let crds = CrdNames::from_crds(&self.inventory.crds);
         let namespaces: Vec<String> = self.namespace.iter().cloned().collect();
         let mut asked: Vec<AccessNeed> = Vec::new();
         for (_, policy) in &self.inventory.policies {
             let mut rights = policy_rights(policy, &crds);
-            let home = match subject {
-                ReviewSubject::ServiceAccount(home, _) => home.as_str(),
+            let kept_in = match subject {
+                ReviewSubject::ServiceAccount(home, _) => records_namespace.unwrap_or(home),
                 ReviewSubject::Own => {
-                    // What the service keeps in its own namespace is nothing that a user needs.
-                    rights.home.clear();
+                    // What the service keeps is nothing that a user needs.
+                    rights.records.clear();
                     ""
                 }
             };
-            for need in access_needs(&rights, &namespaces, home) {
+            for need in access_needs(&rights, &namespaces, kept_in) {
                 if !asked.iter().any(|known| known.to_string() == need.to_string()) {
                     asked.push(need);
                 }

@@ -22,6 +22,7 @@ use super::connect::connect_cluster;
 use super::listed_policies::ListedPolicies;
 use crate::eval::current_time;
 use crate::limits::STUCK_AFTER;
+use crate::rbac::object_name;
 use crate::terminal::TerminalCapabilities;
 use crate::text::{StyledLine, TextStyle, print_error_line, wrap_text, write_stdout};
 use finalizer_report::render_finalizers;
@@ -44,6 +45,9 @@ pub(crate) struct DoctorArgs {
     /// Check the rights of this service account, as NAMESPACE/NAME, instead of your own.
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = parse_service_account)]
     service_account: Option<ServiceAccountName>,
+    /// Namespace in which that service account keeps ReadinessRecords [default: its own].
+    #[arg(long, value_name = "NAMESPACE", requires = "service_account", value_parser = object_name)]
+    records_namespace: Option<String>,
     /// Print the commands that fix what a patch can fix. They are never run.
     #[arg(long)]
     fix: bool,
@@ -111,7 +115,7 @@ pub(crate) async fn diagnose_cluster(cluster: &ClusterArgs, args: &DoctorArgs) -
         None => ReviewSubject::Own,
     };
     let reader = InventoryReader { client, namespace: args.namespace.clone(), inventory: world };
-    let world = reader.read_inventory(&subject).await;
+    let world = reader.read_inventory(&subject, args.records_namespace.as_deref()).await;
     let findings = checks::run_all_checks(&world);
     print_findings(&world, &findings, args)?;
     let blind = world.objects.is_empty() && world.crds.is_empty() && !world.unread.is_empty();

@@ -1,5 +1,6 @@
 //! `rollcall plan`: what the parents in a cluster would say if policies were applied or deleted.
 
+mod checked_account;
 mod condition_change;
 mod planned_groups;
 mod policy_change;
@@ -29,8 +30,9 @@ use super::listed_policies::ListedPolicies;
 use super::policy_cluster::PolicyCluster;
 use super::survey::{feed_page, read_pages};
 use crate::eval::current_time;
-use crate::rbac::lacking_policy_rights;
+use crate::rbac::object_name;
 use crate::text::{print_error_line, write_stdout};
+use checked_account::CheckedAccount;
 use condition_change::{ConditionChanges, ParentKey, ParentSays, compare_answers};
 use planned_groups::PlannedGroups;
 use policy_change::{PlannedPolicyChange, list_changes};
@@ -58,6 +60,9 @@ pub(crate) struct PlanArgs {
     /// Service account whose rights are checked, as NAMESPACE/NAME.
     #[arg(long, value_name = "NAMESPACE/NAME", default_value = "rollcall-system/rollcall", value_parser = parse_service_account)]
     service_account: ServiceAccountName,
+    /// Namespace in which that service account keeps ReadinessRecords [default: its own].
+    #[arg(long, value_name = "NAMESPACE", value_parser = object_name)]
+    records_namespace: Option<String>,
     /// Also play a history against the changed policies: how often parents would have flapped with their hold, grace and quorum.
     /// Object store that `run --history` fills, read with your own credentials: s3://bucket/prefix, gs://…, az://…,
     /// file:///folder.
@@ -69,6 +74,12 @@ pub(crate) struct PlanArgs {
     /// Output format.
     #[arg(short = 'o', long, value_enum, default_value = "text", value_name = "FORMAT")]
     output: PlanFormat,
+}
+
+impl PlanArgs {
+    fn checked_account(&self) -> CheckedAccount {
+        CheckedAccount::new(self.service_account.clone(), self.records_namespace.clone())
+    }
 }
 
 pub(crate) async fn plan_policies(cluster: &ClusterArgs, args: &PlanArgs) -> anyhow::Result<ExitCode> {
@@ -90,7 +101,8 @@ pub(crate) async fn plan_policies(cluster: &ClusterArgs, args: &PlanArgs) -> any
     let [now_decided, then_decided] = decide_both(&before, &after, &libraries);
     let changes = list_changes((&before, &now_decided.book), (&after, &then_decided.book));
     let changed: Vec<_> = compiled(&then_decided).filter(|(name, _)| names(&changes, name)).collect();
-    let lacking = lacking_policy_rights(&client, args.service_account.to_subject(), changed).await;
+    let account = args.checked_account();
+    let lacking = account.lacking_rights(&client, changed).await;
 
     let everything = compiled(&now_decided).chain(compiled(&then_decided)).collect();
     let mut reader = PolicyCluster::of_policies(client, everything, None);
@@ -100,7 +112,7 @@ pub(crate) async fn plan_policies(cluster: &ClusterArgs, args: &PlanArgs) -> any
     let unread_otherwise = unread_otherwise.map(|(what, why)| format!("{what}: {why}"));
     let mut unread: Vec<String> = reader.unread_texts().chain(unread_otherwise).collect();
     let lacking = lacking.unwrap_or_else(|error| {
-        unread.push(format!("rights of {}: {error:#}", args.service_account.to_subject()));
+        unread.push(format!("rights of {}: {error:#}", account.subject()));
         Vec::new()
     });
     let replayed = match &history {
@@ -124,7 +136,7 @@ pub(crate) async fn plan_policies(cluster: &ClusterArgs, args: &PlanArgs) -> any
         lacking,
         unread,
         files: args.files.clone(),
-        account: args.service_account.clone(),
+        account,
     };
     for what in &report.unread {
         print_error_line(&format!("not read: {what}"));

@@ -4,10 +4,9 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use policy::rbac::{DEFAULT_NAME, role_flags};
 use serde_json::json;
 
-use super::super::doctor::ServiceAccountName;
+use super::checked_account::CheckedAccount;
 use super::condition_change::{ConditionChange, ConditionChanges, ParentSays, ParentTurn};
 use super::policy_change::PlannedPolicyChange;
 use super::replay::ReplayedPolicy;
@@ -38,7 +37,7 @@ pub(super) struct PlanReport {
     pub(super) unread: Vec<String>,
     pub(super) files: Vec<PathBuf>,
     /// The account whose rights were checked.
-    pub(super) account: ServiceAccountName,
+    pub(super) account: CheckedAccount,
 }
 
 impl PlanReport {
@@ -113,7 +112,7 @@ impl PlanReport {
     fn granting_command(&self) -> String {
         let files: String =
             self.files.iter().flat_map(|file| [" -f ".to_owned(), file.display().to_string()]).collect();
-        let flags = role_flags(&self.account.to_role_subject(), DEFAULT_NAME);
+        let flags = self.account.role_flags();
         format!("rollcall rbac{files}{flags} | kubectl apply -f -")
     }
 
@@ -166,7 +165,7 @@ mod tests {
     use super::super::super::doctor::parse_service_account;
     use super::*;
 
-    fn said(account: &str) -> String {
+    fn said(account: &str, records_namespace: Option<&str>) -> String {
         let report = PlanReport {
             policies: Vec::new(),
             replayed: Vec::new(),
@@ -174,21 +173,27 @@ mod tests {
             lacking: vec!["lacks list databases.example.com".to_owned()],
             unread: Vec::new(),
             files: vec!["policy.yaml".into()],
-            account: parse_service_account(account).expect("an account"),
+            account: CheckedAccount::new(
+                parse_service_account(account).expect("an account"),
+                records_namespace.map(str::to_owned),
+            ),
         };
         report.render_text(SHOWN_PARENTS)
     }
 
     #[test]
     fn what_lacks_is_granted_to_the_account_that_was_asked_about() {
-        let text = said("rollcall-system/rollcall");
+        let text = said("rollcall-system/rollcall", None);
         assert!(
             text.ends_with("grant them with `rollcall rbac -f policy.yaml | kubectl apply -f -`\n"),
             "{text}"
         );
-        let text = said("watchers/team-a");
+        let text = said("watchers/team-a", None);
         let command =
             "`rollcall rbac -f policy.yaml -n watchers --service-account team-a | kubectl apply -f -`";
+        assert!(text.contains(command), "{text}");
+        let text = said("rollcall-system/rollcall", Some("records"));
+        let command = "`rollcall rbac -f policy.yaml --records-namespace records | kubectl apply -f -`";
         assert!(text.contains(command), "{text}");
     }
 }

@@ -18,6 +18,9 @@ pub trait TenantRights {
     /// Grants exactly what `rollcall rbac` prints for the tenant's policies.
     fn grant(&self) -> impl Future<Output = Result<()>> + Send;
 
+    /// Grants exactly what `rollcall rbac` prints for the tenant's policies where the service keeps its records in this namespace.
+    fn grant_with_records_in(&self, namespace: &str) -> impl Future<Output = Result<()>> + Send;
+
     /// Grants exactly what `rollcall rbac` prints for these policies.
     fn grant_for(&self, policies: &[Value]) -> Result<()>;
 
@@ -33,22 +36,22 @@ impl TenantRights for TestTenant {
         self.grant_for(&policies)
     }
 
+    async fn grant_with_records_in(&self, namespace: &str) -> Result<()> {
+        let options = file_options(self, &self.policies().await?)?;
+        let records = format!("--records-namespace={namespace}");
+        self.apply_rights(&options.iter().chain([&records]).map(String::as_str).collect::<Vec<_>>())
+    }
+
     fn grant_for(&self, policies: &[Value]) -> Result<()> {
-        let file = self.policies_file(policies)?;
-        let crds = self.crds_file();
-        let mut options = vec!["-f".to_owned(), file.display().to_string()];
-        if crds.exists() {
-            options.extend(["-f".to_owned(), crds.display().to_string()]);
-        }
+        let options = file_options(self, policies)?;
         self.apply_rights(&options.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
     fn apply_rights(&self, options: &[&str]) -> Result<()> {
         let own =
             ["rbac", "--namespace", &self.name, "--service-account", ACCOUNT, "--aggregate-to", &self.name];
-        let scope = options
-            .iter()
-            .filter(|option| option.starts_with("--namespaces") || option.starts_with("--grant-roles"));
+        let of_both = ["--namespaces", "--grant-roles", "--records-namespace"];
+        let scope = options.iter().filter(|option| of_both.iter().any(|flag| option.starts_with(flag)));
         let mut printed = rollcall(&own.iter().chain(scope).copied().collect::<Vec<_>>())?;
         if options.contains(&"-f") {
             printed += &rollcall(&[&own[..], options].concat())?;
@@ -73,6 +76,16 @@ impl TenantRights for TestTenant {
         self.plane.kubectl(&["apply", "--validate=false", "-f", &file.to_string_lossy()])?;
         until_aggregated(self, &list["items"])
     }
+}
+
+/// Options of `rollcall rbac` for these policies, with the CRDs of the tenant's kinds.
+fn file_options(tenant: &TestTenant, policies: &[Value]) -> Result<Vec<String>> {
+    let mut options = vec!["-f".to_owned(), tenant.policies_file(policies)?.display().to_string()];
+    let crds = tenant.crds_file();
+    if crds.exists() {
+        options.extend(["-f".to_owned(), crds.display().to_string()]);
+    }
+    Ok(options)
 }
 
 /// Waits until the rules of these ClusterRoles are in the one that aggregates them.

@@ -149,7 +149,9 @@ async fn without_the_right_to_keep_it_everything_else_works_and_it_is_said() -> 
     rollcall.until_printed("cannot keep the list of what policies wrote; everything else goes on").await?;
     let readyz = rollcall.http("/readyz").await?;
     let said = format!("ConfigMap {}/rollcall-inventory: not permitted to get it", tenant.name);
-    ensure!(readyz.code == 200 && readyz.body.contains(&said), "{}", readyz.body);
+    let remedy = format!("`rollcall rbac --records-namespace {} | kubectl apply -f -`", tenant.name);
+    let body = &readyz.body;
+    ensure!(readyz.code == 200 && body.contains(&said) && body.contains(&remedy), "{body}");
     delete_policy(&tenant).await?;
     tenant.until("Database/db", has("Ready", false)).await?;
     // Once it is granted it is kept.

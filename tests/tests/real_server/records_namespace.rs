@@ -7,7 +7,7 @@ use acceptance::expectation::{StateExpectation, because, gone, mentions, says};
 use acceptance::kind::ObjectAddress;
 use acceptance::objects::{owned_by, playing, uid};
 use acceptance::places;
-use acceptance::policies::{apply_crds, policy_address};
+use acceptance::policies::{TenantPolicies as _, apply_crds, policy_address};
 use acceptance::rights::TenantRights as _;
 use acceptance::rollcall::{RollcallProcess, TenantRollcall as _};
 use acceptance::tenant::TestTenant;
@@ -15,6 +15,7 @@ use anyhow::{Result, ensure};
 use serde_json::Value;
 
 use crate::memory::{fleeting, record, records, remembering, remembering_on};
+use crate::rights::rbac;
 
 /// Whether the rights to keep records go with their namespace.
 #[derive(Clone, Copy, PartialEq)]
@@ -26,16 +27,22 @@ enum RecordRights {
 }
 
 /// Creates the namespace of records, with the rights there that Rollcall needs to keep them.
-fn create_home(tenant: &TestTenant, home: &str, rights: RecordRights) -> Result<()> {
+async fn create_home(tenant: &TestTenant, home: &str, rights: RecordRights) -> Result<()> {
     tenant.plane.kubectl(&["create", "namespace", home])?;
-    if rights == RecordRights::Everywhere {
-        return Ok(());
+    match rights {
+        RecordRights::InTheNamespace => tenant.grant_with_records_in(home).await,
+        RecordRights::Everywhere => Ok(()),
     }
-    let account = format!("--serviceaccount={}:rollcall", tenant.name);
-    let verbs = "--verb=get,list,watch,create,patch,delete";
-    let resources = "--resource=readinessrecords.rollcall.dev,configmaps";
-    tenant.plane.kubectl(&["create", "role", "rollcall", verbs, resources, "-n", home])?;
-    tenant.plane.kubectl(&["create", "rolebinding", "rollcall", "--role=rollcall", &account, "-n", home])?;
+}
+
+/// Asked about the namespace of records `rbac --check` finds that nothing lacks, and otherwise what lacks in the account's own.
+fn a_check_asks_about_the_namespace_of_records(tenant: &TestTenant, home: &str) -> Result<()> {
+    let name = tenant.policy_name("db");
+    let (code, said) = rbac(tenant, &[&name, "--check", "--records-namespace", home])?;
+    ensure!(code == Some(0) && said.contains(" 0 lack"), "{said}");
+    let (code, said) = rbac(tenant, &[&name, "--check"])?;
+    let lacks = format!("lacks create readinessrecords.rollcall.dev in namespace {}", tenant.name);
+    ensure!(code == Some(1) && said.contains(&lacks), "{said}");
     Ok(())
 }
 
@@ -59,14 +66,14 @@ async fn a_restart_writes_nothing(
 async fn without_a_home(word: &str, rights: RecordRights, meanwhile: StateExpectation) -> Result<()> {
     let tenant = remembering(word, "remember").await?;
     let home = format!("{}-home", tenant.name);
-    tenant.grant().await?;
     if rights == RecordRights::Everywhere {
+        tenant.grant().await?;
         let account = format!("--serviceaccount={}:rollcall", tenant.name);
         let binding = format!("{}-everything", tenant.name);
         let role = "--clusterrole=cluster-admin";
         tenant.plane.kubectl(&["create", "clusterrolebinding", &binding, role, &account])?;
     }
-    create_home(&tenant, &home, rights)?;
+    create_home(&tenant, &home, rights).await?;
     let options = [format!("--records-namespace={home}")];
     let mut running = tenant.rollcall_at(tenant.plane.url(), &options.each_ref().map(String::as_str)).await?;
     running.until_ready().await?;
@@ -96,7 +103,10 @@ async fn without_a_home(word: &str, rights: RecordRights, meanwhile: StateExpect
     tenant.until("Job/slow", gone()).await?;
     ensure!(tenant.get("Database/done").await? == before, "its answer rests on what is known all the same");
 
-    create_home(&tenant, &home, rights)?;
+    create_home(&tenant, &home, rights).await?;
+    if rights == RecordRights::InTheNamespace {
+        a_check_asks_about_the_namespace_of_records(&tenant, &home)?;
+    }
     tenant.until_at(&of(&done), &records("early", "Complete")).await?;
     tenant.until_at(&of(&late), &records("slow", "Complete")).await?;
     tenant.until_at(&policy, &says("Ready", "True")).await?;
@@ -114,7 +124,8 @@ async fn outcomes_are_kept_again_once_the_namespace_of_records_is_back() -> Resu
 #[tokio::test]
 async fn so_they_are_where_the_rights_to_keep_them_went_with_it() -> Result<()> {
     let lacks = mentions("Watching", "get,list,watch readinessrecords.rollcall.dev in namespace rightless-");
-    let meanwhile = because("Watching", "Forbidden").and(lacks);
+    let remedy = mentions("Watching", " --records-namespace rightless-");
+    let meanwhile = because("Watching", "Forbidden").and(lacks).and(remedy);
     without_a_home("rightless", RecordRights::InTheNamespace, meanwhile).await
 }
 

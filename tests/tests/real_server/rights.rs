@@ -30,7 +30,7 @@ async fn policies_over(word: &str, parents: &[&str]) -> Result<TestTenant> {
 }
 
 /// `rollcall rbac` with these arguments, as the administrator; its exit code and what it prints.
-fn rbac(tenant: &TestTenant, args: &[&str]) -> Result<(Option<i32>, String)> {
+pub(crate) fn rbac(tenant: &TestTenant, args: &[&str]) -> Result<(Option<i32>, String)> {
     let mut command = Command::new(places::rollcall()?);
     command.args(["rbac", "--kubeconfig", &tenant.plane.kubeconfig().to_string_lossy()]).args(args);
     let output = command.args(["-n", &tenant.name, "--aggregate-to", &tenant.name]).output()?;

@@ -403,3 +403,6 @@ fn report_uncounted_children(reflector: &Reflector) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -380,3 +380,23 @@ fn a_policy_that_is_deleted_while_it_is_handed_over_takes_its_words_along() {
     a.state.decide(&settings(), after(6));
     assert!(a.takes_back(6));
 }
+
+#[test]
+fn half_a_list_takes_no_policy_of_another_release_away() {
+    let mut policies = [manifest("young", "a", 2), manifest("old", "b", 1)];
+    let (mut a, mut b) = (Release::new("a", &[], &policies), Release::new("b", &[], &policies));
+    settle(&mut [&mut a, &mut b], &mut policies, 0);
+    let gives_way = (1, vec!["young".to_owned()]);
+    assert_eq!(a.leaves(0), gives_way);
+    let own: ParentObject = serde_json::from_value(policies[0].clone()).expect("a policy");
+    // Twice, because the first list breaks off.
+    for _ in 0..2 {
+        tell(&mut a.state, FollowEvent::Init);
+        tell(&mut a.state, FollowEvent::InitApply(own.clone()));
+        a.state.decide(&settings(), after(5));
+        assert_eq!(a.leaves(5), gives_way, "half a list");
+    }
+    tell(&mut a.state, FollowEvent::InitDone);
+    a.state.decide(&settings(), after(5));
+    assert_eq!(a.leaves(5).1, [""; 0], "it is gone");
+}

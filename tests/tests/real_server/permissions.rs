@@ -1,13 +1,16 @@
 //! With exactly the rights that it prints, and with fewer.
 
+use acceptance::caller::ApiCaller;
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::{StateExpectation, because, mentions, says};
+use acceptance::gate::{ApiGate, GateRule};
 use acceptance::objects::{deployment, owned_by, stateful_set};
 use acceptance::policies::{TenantPolicies as _, policy_address};
+use acceptance::recorder::StateRecorder;
 use acceptance::rights::TenantRights as _;
 use acceptance::rollcall::TenantRollcall as _;
 use acceptance::tenant::TestTenant;
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use serde_json::json;
 
 /// Two policies: one over Deployments, one over StatefulSets.
@@ -64,6 +67,44 @@ async fn a_right_to_read_children_that_is_taken_away_ends_in_unknown() -> Result
     tenant.until("Site/one", says("Ready", "True")).await?;
     tenant.grant().await?;
     tenant.until("Store/one", says("Ready", "True")).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_right_to_read_children_that_goes_while_it_runs_is_named_first_and_makes_their_parents_unknown_then()
+-> Result<()> {
+    let tenant = two_policies("blinded").await?;
+    tenant.grant().await?;
+    let own = ApiCaller::from_kubeconfig(&tenant.kubeconfig(tenant.plane.url()).await?).await?;
+    let gate = ApiGate::open(&own).await?;
+    let _running = tenant.rollcall_at(&gate.url, &[]).await?;
+    let site = tenant.create(tenant.custom("Site", "one")).await?;
+    tenant.create(owned_by(&site, deployment("web", 1))).await?;
+    let store = tenant.create(tenant.custom("Store", "one")).await?;
+    tenant.create(owned_by(&store, stateful_set("db", 1))).await?;
+    for name in ["Site/one", "Store/one"] {
+        tenant.until(name, says("Ready", "True")).await?;
+    }
+    let before = tenant.get("Store/one").await?;
+    let recorder = StateRecorder::start(&tenant, &["Site", "Store"]).await?;
+    revoke(&tenant, "statefulsets").await?;
+    // A watch outlives its right until it ends.
+    gate.set(GateRule::Down);
+    gate.caught().await?;
+    gate.set(GateRule::Pass);
+    // Nobody sees it.
+    tenant.play("db", Some("crash")).await?;
+    let named =
+        because("Watching", "Forbidden").and(mentions("Watching", "statefulsets.apps: their children"));
+    tenant.until_at(&policy_address(&tenant, "store")?, &named).await?;
+    ensure!(tenant.get("Store/one").await? == before, "the policy says it first");
+    tenant.until("Store/one", says("Ready", "Unknown").and(because("Ready", "KindNotVisible"))).await?;
+    tenant.grant().await?;
+    tenant.until("Store/one", says("Ready", "False").and(mentions("Ready", "StatefulSet db"))).await?;
+    let recording = recorder.stop().await?;
+    let of = |name: &str| anyhow::Ok(recording.statuses(&tenant.address(name)?, "Ready"));
+    ensure!(of("Store/one")? == ["True", "Unknown", "False"], "{:?}", of("Store/one")?);
+    ensure!(of("Site/one")? == ["True"], "{:?}", of("Site/one")?);
     Ok(())
 }
 

@@ -68,6 +68,30 @@ async fn where_a_policy_goes_the_default_of_the_crd_shows_again() -> Result<()> 
 }
 
 #[tokio::test]
+async fn that_many_parents_lose_their_conditions_is_said_before_and_afterwards() -> Result<()> {
+    let tenant = TestTenant::start("many-released").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    let first = untouched(&tenant, "Database").await?;
+    let spec = json!({ "children": [tenant.child("Deployment")], "settle": "100ms" });
+    tenant.policy("db", "Database", spec).await?;
+    let running = tenant.rollcall(&[]).await?;
+    let names: Vec<String> = (0..30).map(|number| format!("db-{number}")).collect();
+    for name in &names {
+        tenant.create(tenant.custom("Database", name)).await?;
+    }
+    for name in &names {
+        tenant.until(&format!("Database/{name}"), says("Ready", "False")).await?;
+    }
+    tenant.admin.delete(&policy_address(&tenant, "db")?).await?;
+    running.until_printed("removing conditions from parents that no policy chooses any more").await?;
+    running.until_printed("removed the conditions from all parents that no policy chooses any more").await?;
+    for name in &names {
+        tenant.until(&format!("Database/{name}"), has_status(&first)).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn without_a_default_nothing_is_left_and_what_others_say_stays() -> Result<()> {
     let tenant = TestTenant::start("last-entry").await?;
     tenant.crd(&CrdBuilder::new("Database")).await?;

@@ -385,6 +385,11 @@ async fn a_version_that_is_switched_off_and_on_makes_no_parent_ready_and_leaves_
         tokio::time::sleep(std::time::Duration::from_secs(4)).await;
         serve_shards(&tenant, &definition, true).await?;
     }
+    // The last list is through where this one is told.
+    let marker = tenant.create(tenant.custom("Database", "marker")).await?;
+    tenant.create(owned_by(&marker, tenant.custom("Shard", "shard-20"))).await?;
+    set_ready(&tenant, 20, "True").await?;
+    tenant.until("Database/marker", says("Ready", "True")).await?;
     let before = recorder.stop().await?;
     for number in 0..10 {
         let parent = tenant.address(&format!("Database/db-{number}"))?;

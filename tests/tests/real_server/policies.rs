@@ -251,6 +251,29 @@ async fn what_is_invalid_is_refused_by_the_server_and_what_makes_no_sense_by_nam
 }
 
 #[tokio::test]
+async fn a_rule_over_secrets_or_a_kind_that_the_administrator_protects_is_refused_and_nothing_of_it_is_read()
+-> Result<()> {
+    let tenant = database_tenant("protected").await?;
+    tenant.crd(&CrdBuilder::new("Vault")).await?;
+    let secret = json!({ "kind": { "kind": "Secret" } });
+    for (name, mut child) in [("secret", secret), ("vault", tenant.child("Vault"))] {
+        child["ready"] = json!({ "cel": { "current": "self.data.token == 'x'" } });
+        let spec = json!({ "children": [child], "condition": { "type": format!("Has{name}") } });
+        tenant.policy(name, "Database", spec).await?;
+    }
+    let flag = format!("--protected-kinds=Vault.{}", tenant.group);
+    let rollcall = tenant.rollcall(&[&flag]).await?;
+    for name in ["secret", "vault"] {
+        let policy = policy_address(&tenant, name)?;
+        let named = mentions("Accepted", "spec.children[0].ready");
+        tenant.until_at(&policy, &says("Accepted", "False").and(named)).await?;
+    }
+    let followed = rollcall.http("/metrics").await?.body;
+    assert!(!followed.contains("Secret") && !followed.contains("Vault"), "{followed}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_policy_tells_how_many_parents_it_has_and_how_many_are_ready() -> Result<()> {
     let tenant = database_tenant("numbers").await?;
     tenant.policy("db", "Database", over_deployments(&tenant)).await?;
@@ -309,11 +332,11 @@ async fn a_typo_in_a_live_policy_takes_no_word_back() -> Result<()> {
     let generation = accepted["metadata"]["generation"].clone();
 
     tenant.admin.merge(&policy, "", &json!({ "spec": judged_by("nonsense(") })).await?;
-    let field = mentions("Accepted", "spec.children[0].ready.cel.current");
+    let column = "line 1, column 10";
+    let field = mentions("Accepted", "spec.children[0].ready.cel.current").and(mentions("Accepted", column));
     let refused = tenant.until_at(&policy, &says("Accepted", "False").and(field)).await?;
     assert_eq!(refused["status"]["acceptedGeneration"], generation);
     assert_ne!(refused["status"]["observedGeneration"], generation);
-    let column = "line 1, column 10";
     let events = until_told(&tenant, &policy.name, &["PolicyAccepted", "PolicyRefused"]).await?;
     let note = events["PolicyRefused"].as_str().unwrap_or_default();
     assert!(note.contains("spec.children[0].ready.cel.current") && note.contains(column), "{note}");

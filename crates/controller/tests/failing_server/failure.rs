@@ -61,6 +61,8 @@ impl RequestFailure {
 pub(crate) enum FailureScope {
     /// Writes of the parents' status.
     StatusWrites,
+    /// The same, of so many parents that what costs something for each of them is seen.
+    StatusWritesOfMany,
     /// The same, from this number on: as many as may be are under way when the server begins to fail.
     StatusWritesFrom(usize),
     /// Every second one of these.
@@ -83,7 +85,7 @@ impl FailureScope {
         let writes = request.method != Method::GET;
         let writes_parent = writes && request.path.starts_with("/apis/example.com/");
         match self {
-            FailureScope::StatusWrites => writes_parent,
+            FailureScope::StatusWrites | FailureScope::StatusWritesOfMany => writes_parent,
             FailureScope::StatusWritesFrom(first) => writes_parent && number >= first,
             FailureScope::EverySecondStatusWrite => writes_parent && number.is_multiple_of(2),
             FailureScope::StatusWritesOfOneKind => writes_parent && request.path.contains("/databases/"),

@@ -59,6 +59,7 @@ fn extent(scope: FailureScope) -> (usize, Duration) {
         _ if full => (20_000, Duration::from_mins(minutes.unwrap_or(60))),
         // So many that not all of them are told before the breakers have met the errors.
         FailureScope::EverySecondStatusWrite => (1_000, Duration::from_mins(10)),
+        FailureScope::StatusWritesOfMany => (2_000, Duration::from_mins(2)),
         _ => (100, Duration::from_mins(5)),
     }
 }
@@ -132,6 +133,11 @@ fn check(scope: FailureScope, least_ready: usize, failures: &[RequestFailure]) {
 fn a_server_that_fails_writes_is_asked_rarely_and_logged_briefly() {
     let failures = [Status(500), Status(502), Status(503), Status(504), Page(502), Page(503), Page(504)];
     check(FailureScope::StatusWrites, 0, &failures);
+}
+
+#[test]
+fn so_is_one_with_two_thousand_parents() {
+    check(FailureScope::StatusWritesOfMany, 0, &[Status(500), Status(409), Page(200)]);
 }
 
 #[test]

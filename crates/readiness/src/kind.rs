@@ -76,18 +76,25 @@ const PLAIN_KINDS: [&str; 38] = [
 ];
 
 /// Suffixes of kinds that run to completion.
-const RUN_KIND_SUFFIXES: [&str; 22] = [
+const RUN_KIND_SUFFIXES: [&str; 29] = [
+    "Analysis",
     "Backup",
+    "Benchmark",
     "Build",
     "Capture",
+    "Clone",
+    "Copy",
     "Execution",
     "Experiment",
     "Export",
     "Import",
     "Invocation",
     "Job",
+    "Maintenance",
     "Migration",
     "Operation",
+    "Rebalance",
+    "Reboot",
     "Recovery",
     "Replay",
     "Restore",
@@ -100,6 +107,9 @@ const RUN_KIND_SUFFIXES: [&str; 22] = [
     "Upgrade",
     "Workflow",
 ];
+
+/// Kinds of the Multi-Cluster Services API that stand as long as the service does.
+const STANDING_KINDS: [&str; 2] = ["ServiceExport", "ServiceImport"];
 
 /// Prefixes of kinds that start other objects repeatedly.
 const REPEATING_KIND_PREFIXES: [&str; 5] = ["Cron", "Periodic", "Recurring", "Schedule", "Scheduled"];
@@ -169,6 +179,7 @@ fn runs_to_completion(kind: &str) -> bool {
     let go = ["Session", "Request", "Attempt"].iter().find_map(|word| kind.strip_suffix(word));
     let kind = go.filter(|rest| !rest.is_empty()).unwrap_or(kind);
     RUN_KIND_SUFFIXES.contains(&&kind[last(kind)..])
+        && !STANDING_KINDS.contains(&kind)
         && !REPEATING_KIND_PREFIXES.iter().any(|word| kind.starts_with(word))
 }
 

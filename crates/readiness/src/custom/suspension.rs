@@ -11,7 +11,7 @@ pub fn says_at_rest(word: &str) -> bool {
 /// Returns `true` if a switch of this name in `spec` puts the object to rest: `reconciliationPaused`, `suspendDispatching`;
 /// not `pauseOnFailure`, which says what is to happen when.
 pub fn is_rest_switch(field: &str) -> bool {
-    let rested = |word: &str| matches!(word, "paused" | "suspended" | "hibernated" | "stopped");
+    let rested = |word: &str| matches!(word, "cordoned" | "paused" | "suspended" | "hibernated" | "stopped");
     let rests = |word: &str| rested(word) || matches!(word, "suspend" | "pause" | "hibernate");
     let when = |word: &str| {
         matches!(word, "on" | "after" | "at" | "before" | "between" | "for" | "if" | "until" | "when")
@@ -31,8 +31,12 @@ pub fn is_pausing_annotation(key: &str) -> bool {
 /// Returns `true` if this value of such an annotation pauses.
 pub fn says_paused(key: &str, value: &str) -> bool {
     let name = key.rsplit_once('/').map_or(key, |(_, name)| name);
-    pausing_words(name).is_some_and(|values| values.iter().any(|word| value.eq_ignore_ascii_case(word)))
+    let pauses = |word: &&str| *word == ANY_VALUE || value.eq_ignore_ascii_case(word);
+    pausing_words(name).is_some_and(|values| values.iter().any(pauses))
 }
+
+/// Stands for every value of an annotation.
+const ANY_VALUE: &str = "*";
 
 /// The values of an annotation of this name that pause: `paused: "true"`, `hibernation: "on"`,
 /// `reconciliationLoop: disabled`.
@@ -46,6 +50,10 @@ fn pausing_words(name: &str) -> Option<&'static [&'static str]> {
         | "suspend"
         | "suspended"
         | "hibernation" => Some(&["true", "on", "yes", "enabled", "1"]),
+        // The number at which KEDA holds what it scales.
+        "paused-replicas" => Some(&[ANY_VALUE]),
+        "skip-reconcile" => Some(&["true"]),
+        "reconcile-policy" => Some(&["skip"]),
         // Not `reconcile: disabled`, which tells the applier of an object to leave it alone.
         "reconciliation" | "reconciliationLoop" => Some(&["false", "off", "no", "disabled"]),
         _ => None,

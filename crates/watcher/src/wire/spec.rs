@@ -67,6 +67,22 @@ pub(super) fn read_spec_field<'a>(
         "disabled" | "disable" | "hibernate" | "hibernated" | "hibernating" | "stopped" | "shutdown" => {
             spec.off |= value.read_flag() == Some(true);
         }
+        "lifecycle" if value.peek() == b'{' => {
+            value.each_member(|key, value| {
+                spec.off |= key == "desiredPhase"
+                    && value.read_prefix(MAX_STATE_BYTES).is_some_and(|word| readiness::says_at_rest(&word));
+            });
+        }
+        "managementState" if value.peek() == b'"' => {
+            let word = value.read_prefix(MAX_STATE_BYTES);
+            spec.off |= word.is_some_and(|word| matches!(&*word, "Unmanaged" | "Removed"));
+        }
+        // Nothing is to be done to the object outside: by Crossplane's convention the same as its pausing annotation.
+        "managementPolicies" if value.peek() == b'[' => {
+            let mut listed = false;
+            value.each_element(|_| listed = true);
+            spec.off |= !listed;
+        }
         "enabled" | "running" => spec.off |= value.read_flag() == Some(false),
         "state" | "desiredState" | "runStrategy" | "powerState" if value.peek() == b'"' => {
             spec.off |= value.read_prefix(MAX_STATE_BYTES).is_some_and(|word| readiness::says_at_rest(&word));

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::facts::{ConditionFacts, ConditionLocation, StateField, UnreadyContainer};
+use crate::facts::{ConditionFacts, ConditionLocation, LaggingField, StateField, UnreadyContainer};
 
 /// The field and the value that decided.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,6 +28,8 @@ pub enum Branch<'a> {
     Counts(&'a str, i64, &'a str, i64),
     /// A number that should be 0, with the name of its field.
     Number(&'a str, i64),
+    /// A text that is not yet what another one says it is to be.
+    Lag(&'a LaggingField),
     /// A container of a pod.
     Container(&'a UnreadyContainer),
     /// No field says anything about readiness.
@@ -69,6 +71,13 @@ impl fmt::Display for Branch<'_> {
             Branch::Text(path, text) => write!(f, "{path} is {text:?}"),
             Branch::Counts(have, n, want, m) => write!(f, "{have} is {n}, {want} is {m}"),
             Branch::Number(name, n) => write!(f, "status.{name} is {n}"),
+            Branch::Lag(lag) => {
+                write!(
+                    f,
+                    "status.{} is {:?}, status.{} is {:?}",
+                    lag.name, lag.value, lag.wanted_name, lag.wanted
+                )
+            }
             Branch::Container(c) => write_container(f, c),
             Branch::Nothing => f.write_str("no condition or field reports readiness"),
         }

@@ -144,6 +144,9 @@ pub struct StatusFacts {
     pub active: Option<i64>,
     /// `succeeded`
     pub succeeded: Option<i64>,
+    /// A text that is not yet what another text of the status says it is to be.
+    pub lag: Option<Box<LaggingField>>,
+
     /// `startTime`, `startedAt`, …
     pub started: Option<Time>,
     /// `completionTime`, `finishedAt`, …
@@ -226,6 +229,19 @@ pub struct CountField {
     pub name: Box<str>,
     /// The number.
     pub value: i64,
+}
+
+/// A text of the status that differs from the one it is to become: `currentVersion` and `targetVersion`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LaggingField {
+    /// Name of the field that says what is.
+    pub name: Box<str>,
+    /// What is.
+    pub value: Box<str>,
+    /// Name of the field that says what is to be.
+    pub wanted_name: Box<str>,
+    /// What is to be.
+    pub wanted: Box<str>,
 }
 
 /// The containers of a pod.

@@ -1,6 +1,6 @@
 //! Signals of numbers: how many of its parts an object has, and how many it wants.
 
-use super::field_names::{is_count_field, is_part_path};
+use super::field_names::is_count_field;
 use super::lexicon::WordSense;
 use super::signal::{SignalBasis, SignalForce, SignalSource, StatusSignal};
 use super::tokens::with_words;
@@ -17,19 +17,50 @@ pub(super) fn counts_signal(facts: &Facts) -> Option<StatusSignal<'_>> {
 
 /// Returns the signal of a number of parts that are not well: `unavailableReplicas: 2`.
 fn lacking_signal(facts: &Facts) -> Option<StatusSignal<'_>> {
-    let lacks = |count: &&CountField| {
-        count.value > 0
-            && with_words(&count.name, |name| {
-                matches!(
-                    name,
-                    ["unavailable" | "unhealthy" | "unready", ..]
-                        | ["not", "ready", ..]
-                        | ["number", "unavailable" | "unhealthy" | "unready"]
-                )
-            })
+    let counted = |counts: fn(&[&str]) -> bool| {
+        facts.status.counts.iter().find(|count| count.value > 0 && with_words(&count.name, counts))
     };
-    let count = facts.status.counts.iter().find(lacks)?;
-    let (sense, force, source) = (WordSense::Busy, SignalForce::Core, SignalSource::Lacking(count));
+    let (sense, count) = match counted(counts_failed_parts) {
+        Some(failed) => (WordSense::Bad, failed),
+        None => (WordSense::Busy, counted(counts_unready_parts)?),
+    };
+    let (force, source) = (SignalForce::Core, SignalSource::Lacking(count));
+    Some(StatusSignal { sense, force, basis: SignalBasis::Stated, source })
+}
+
+fn counts_unready_parts(name: &[&str]) -> bool {
+    matches!(
+        name,
+        ["unavailable" | "unhealthy" | "unready", ..]
+            | ["not", "ready", ..]
+            | ["number", "unavailable" | "unhealthy" | "unready"]
+    )
+}
+
+/// Returns `true` for numbers of parts that failed and are still there: `failedTasksCount`. Those of runs and attempts are
+/// kept of the past.
+fn counts_failed_parts(name: &[&str]) -> bool {
+    let part = |word: &str| {
+        matches!(
+            word,
+            "brokers"
+                | "instances"
+                | "members"
+                | "nodes"
+                | "pods"
+                | "replicas"
+                | "shards"
+                | "tasks"
+                | "workers"
+        )
+    };
+    matches!(name, ["failed" | "errant" | "degraded" | "faulty", noun] | ["failed", noun, "count"] if part(noun))
+}
+
+/// Returns the signal of a text that is not yet what another one says it is to be: `currentVersion`, `targetVersion`.
+pub(super) fn lag_signal(facts: &Facts) -> Option<StatusSignal<'_>> {
+    let (sense, force) = (WordSense::Busy, SignalForce::Core);
+    let source = SignalSource::Lag(facts.status.lag.as_deref()?);
     Some(StatusSignal { sense, force, basis: SignalBasis::Stated, source })
 }
 
@@ -106,14 +137,28 @@ fn named_counts(facts: &Facts) -> impl Iterator<Item = StatusSignal<'_>> {
     })
 }
 
+/// What the names of numbers begin with that count what is as it should be.
+const HAVE_PREFIXES: [&str; 11] = [
+    "ready",
+    "available",
+    "healthy",
+    "running",
+    "updated",
+    "upToDate",
+    "synced",
+    "online",
+    "joined",
+    "installed",
+    "deployed",
+];
+
 /// Pairs each number of what is ready with the number of what is wanted.
 fn count_pairs<'a>(
     status: &'a [CountField],
     spec: &'a [CountField],
 ) -> impl Iterator<Item = (&'a CountField, &'a CountField)> {
     status.iter().filter_map(move |have| {
-        let noun =
-            ["ready", "available", "healthy", "running"].iter().find_map(|p| have.name.strip_prefix(p));
+        let noun = HAVE_PREFIXES.iter().find_map(|p| have.name.strip_prefix(p));
         // Of all that there are: `ready: 1, size: 2`, `currentHealthy: 1, expectedMachines: 3`.
         let of_all = &*have.name == "currentHealthy";
         let noun = noun.or(of_all.then_some(""))?;
@@ -141,7 +186,7 @@ pub(super) fn is_share_of_parts(word: &StateField, above: &str, field: &str) -> 
     let inverse = |name: &[&str]| name.iter().any(|word| matches!(*word, "unavailable" | "unready"));
     parse_share(&word.value).is_some()
         && is_count_field(field)
-        && with_words(field, |name| (name.len() > 1 || is_part_path(above)) && !inverse(name))
+        && with_words(field, |name| (name.len() > 1 || !above.is_empty()) && !inverse(name))
 }
 
 /// Returns the signal of a share; of none it says nothing.

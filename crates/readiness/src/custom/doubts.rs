@@ -3,7 +3,8 @@
 //! A `Verdict` such as `Ready` settles these doubts, since by convention the operator sums up in it. Where less than that
 //! is well, something that the object says of itself as a whole and that nobody understands is not silence.
 
-use super::field_names::{ConditionRole, is_summary_path};
+use super::condition_role::ConditionRole;
+use super::field_names::is_summary_path;
 use super::lexicon::{WordSense, message_sense};
 use super::parts::is_about_part;
 use super::quote::quote_condition;

@@ -1,6 +1,7 @@
 //! Classification of fields by name: which of them describe the object's state.
 
-use super::lexicon::{WordSense, sense_of_text, sense_of_words};
+use super::condition_role::ConditionRole;
+use super::lexicon::{WordSense, sense_of_text};
 use super::tokens::{first_word, last_word, with_words};
 
 /// Returns `true` if a text in a field of this name describes the object's state.
@@ -109,6 +110,7 @@ pub fn is_trouble_list(field: &str) -> bool {
                             | "failures"
                             | "errors"
                             | "missing"
+                            | "problems"
                             | "rejected"
                             | "unavailable"
                             | "unhealthy"
@@ -116,6 +118,28 @@ pub fn is_trouble_list(field: &str) -> bool {
                     )
                 })
         })
+}
+
+/// Returns `true` for the words for bringing about what the spec asks for; not for a backup or a run.
+pub(super) fn names_attempt(word: &str) -> bool {
+    matches!(
+        word,
+        "apply"
+            | "deploy"
+            | "deployment"
+            | "operation"
+            | "reconcile"
+            | "reconciliation"
+            | "rollout"
+            | "sync"
+            | "update"
+            | "upgrade"
+    )
+}
+
+/// Returns `true` if a list of this name holds conditions, of the object or of one respect of it: `outputConditions`.
+pub fn is_condition_list(field: &str) -> bool {
+    field.ends_with("Conditions") && is_current_field(field)
 }
 
 /// Returns `true` if the field is about the present state of this object, not about the past, the desired state or
@@ -128,6 +152,8 @@ fn has_current_words(field: &[&str]) -> bool {
     match first_word(field) {
         // What was observed last is what is known now.
         "last" if matches!(field.get(1), Some(&("observed" | "known" | "reported" | "seen"))) => true,
+        // So is how the last attempt to bring it about ended.
+        "last" if field.get(1).is_some_and(|word| names_attempt(word)) => true,
         "last" | "previous" => field.contains(&"operation"),
         "archived" | "desired" | "expected" | "history" | "initial" | "next" | "old" | "prior"
         | "requested" | "target" | "template" | "wanted" | "spec" => false,
@@ -162,6 +188,7 @@ fn is_countable(word: &str) -> bool {
             | "unavailable"
             | "unhealthy"
             | "unready"
+            | "tasks"
             | "updated"
             | "workers"
     )
@@ -204,23 +231,33 @@ pub(super) fn names_trouble(field: &[&str]) -> bool {
     )
 }
 
-/// Returns `true` for the words for a first step, which is one whether a condition or a phase says it.
-pub(super) fn names_step(word: &str) -> bool {
-    matches!(word, "validated" | "started" | "admitted" | "launched")
-}
-
-/// Returns `true` if the condition is a first step of a process: `Scheduled`, `ControlPlaneInitialized`.
-fn is_first_step(condition: &[&str]) -> bool {
-    let last = last_word(condition);
-    let step = names_step(last) || matches!(last, "initialized" | "initialised" | "scheduled" | "submitted");
-    step && !condition.iter().any(|word| matches!(*word, "not" | "no" | "non"))
-}
-
 /// Returns `true` if the condition is about the whole object: one verb, with or without its particle (`Updating`,
 /// `ScalingUp`), or its reconciliation.
 pub(super) fn is_about_whole(condition: &[&str]) -> bool {
-    let particle = |word: &&str| matches!(*word, "up" | "down" | "in" | "out" | "back" | "over");
-    condition.iter().skip(1).all(particle) || first_word(condition).starts_with("reconcil")
+    let particle = |word: &&str| {
+        matches!(
+            *word,
+            "up" | "down"
+                | "in"
+                | "out"
+                | "back"
+                | "over"
+                | "config"
+                | "configuration"
+                | "image"
+                | "release"
+                | "version"
+        )
+    };
+    let change = |word: &str| {
+        matches!(
+            word,
+            "reboot" | "redeploy" | "reload" | "replacement" | "resize" | "restart" | "rollout" | "update"
+        )
+    };
+    // A change that was asked for and is not in effect: `RestartRequired`, `FileSystemResizePending`.
+    let owed = matches!(condition, [.., what, "needed" | "pending" | "required"] if change(what));
+    owed || condition.iter().skip(1).all(particle) || first_word(condition).starts_with("reconcil")
 }
 
 /// Returns `true` if this is the name of a state field, and not of a field that is true or false.
@@ -259,84 +296,4 @@ pub(super) fn is_summary_path(path: &str) -> bool {
 /// Returns `true` if this is the path of an element of a list or of a map of objects.
 pub(super) fn is_part_path(path: &str) -> bool {
     path.contains(['[', '.'])
-}
-
-/// Meaning of a condition type when the condition is true.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ConditionRole {
-    /// Summarises the object.
-    Verdict,
-    /// Reports a main step of the process.
-    Core,
-    /// Reports that a part of the object is healthy.
-    Part,
-    /// Reports a first step: on its own not a sign that the rest is done.
-    FirstStep,
-    /// Reports an error.
-    Wrong,
-    /// Reports that the object is being reconciled.
-    Working,
-    /// Reports that the object is paused on purpose.
-    Resting,
-    /// Reports that the object is being removed.
-    Leaving,
-}
-
-impl ConditionRole {
-    pub(super) fn from_condition_type(condition: &str) -> Option<ConditionRole> {
-        with_words(condition, |words| ConditionRole::from_words(condition, words))
-    }
-
-    /// Like the function above, for a name that is already split into words.
-    pub(super) fn from_words(condition: &str, words: &[&str]) -> Option<ConditionRole> {
-        let single = words.len() < 2;
-        match first_word(words) {
-            "ready" | "available" | "healthy" | "succeeded" | "success" | "successful" | "complete"
-            | "completed" | "finished" | "done" | "pass" | "passed"
-                if single =>
-            {
-                Some(ConditionRole::Verdict)
-            }
-            "accepted" | "active" | "applied" | "bound" | "configured" | "converged" | "deployed"
-            | "established" | "installed" | "online" | "operational" | "programmed" | "provisioned"
-            | "reconciled" | "released" | "running" | "stable" | "synced" | "synchronized"
-            | "synchronised" | "valid" | "updated"
-                if single =>
-            {
-                Some(ConditionRole::Core)
-            }
-            "ready" if condition.eq_ignore_ascii_case("readytouse") => Some(ConditionRole::Verdict),
-            "resolved" | "fully" | "all" | "up" | "in" | "reconcile" | "reconciliation"
-                if sense_of_words(condition, words) == Some(WordSense::Good) =>
-            {
-                Some(ConditionRole::Core)
-            }
-            // Of another version that one could have.
-            "new" | "newer" | "update" | "updates" | "upgrade" | "upgrades"
-                if last_word(words) == "available" =>
-            {
-                None
-            }
-            // Advice beside the verdict, as Strimzi gives it; as a state it is one.
-            _ if matches!(last_word(words), "warning" | "warnings") => None,
-            "created" if single => Some(ConditionRole::FirstStep),
-            _ if is_first_step(words) => Some(ConditionRole::FirstStep),
-            _ => match sense_of_words(condition, words)? {
-                WordSense::Good => Some(ConditionRole::Part),
-                WordSense::Bad => Some(ConditionRole::Wrong),
-                WordSense::Busy => Some(ConditionRole::Working),
-                WordSense::Paused => Some(ConditionRole::Resting),
-                WordSense::Leaving if single => Some(ConditionRole::Leaving),
-                _ => None,
-            },
-        }
-    }
-
-    /// Returns `true` if true is the healthy status of the condition.
-    pub(super) fn is_positive(self) -> bool {
-        matches!(
-            self,
-            ConditionRole::Verdict | ConditionRole::Core | ConditionRole::Part | ConditionRole::FirstStep
-        )
-    }
 }

@@ -2,12 +2,17 @@
 //!
 //! The words are those of conditions, phases and reasons that are documented: in the API conventions of Kubernetes, of pods
 //! and containers (`CrashLoopBackOff`), the Gateway API (`Programmed`), Cluster API, Crossplane, Ceph (`HEALTH_WARN`),
-//! Elasticsearch (`yellow`) and AWS (`CREATE_COMPLETE`, `in-use`), and of the kinds in `tests/cases/tables`.
+//! Elasticsearch (`yellow`), AWS (`CREATE_COMPLETE`, `in-use`), Azure (`deallocated`), OpenStack (`SHUTOFF`), Antrea
+//! (`Realized`), the status codes of gRPC (`Unauthenticated`, `Unimplemented`), and of the kinds in `tests/cases/tables`.
 
 use std::sync::LazyLock;
 
 use super::phrase_counts::counts_too_few;
 use super::tokens::{WordToken, last_word, split_tokens, with_words};
+use super::words::{
+    BAD_WORDS, BUSY_WORDS, END_WORDS, GOOD_WORDS, LEAVING_WORDS, NOT_STATE_WORDS, PAUSED_WORDS,
+    UNKNOWN_WORDS, WRONG_IF_FALSE_WORDS,
+};
 
 /// Meaning of a word for the object that uses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,57 +32,6 @@ pub(super) enum WordSense {
 }
 
 use WordSense::{Bad, Busy, Good, Leaving, Paused, Unknown};
-
-const GOOD_WORDS: &str = "accepted active activated admitted adopted alive allocated allowed applied approved assigned associated \
-    attached authenticated authorized available bound built certified claimed compatible complete completed configured conformant \
-    compliant connected contactable converged created current delivered deployed done effective elected enabled enforced ensured established executed exists exported \
-    fine finished found fulfilled functional functioning good granted green healthy idle imported initialised initialized installed insync issued joined \
-    launched leased linked listening live loaded merged met mirrored mounted normal ok okay online operational optimal pass passed passing \
-    peered permitted processed programmed promoted propagated protected provisioned published reachable ready reconciled registered \
-    replicated reserved resolved responding restored running satisfied saved secured serving settled signed stable started steady succeeded succeeding \
-    success successful successfully supported synced synchronised synchronized unlocked unsealed updated upgraded uploaded \
-    uptodate valid validated verified working";
-
-const BUSY_WORDS: &str = "acquiring activating adding allocating applying assigning attaching awaited awaiting backingoff binding \
-    bootstrap bootstrapping building canary claiming cloning configuring connecting converging cooldown copying creating deploying desynced detaching \
-    downloading draining drifted election enabling executing expanding exporting failover importing incomplete init initialising \
-    initialization initializing inprogress installing issuing joining launching loading merging \
-    migrating mounting moving needs new notready outdated outofdate outofsync partial partially patching pausing pending \
-    planned prepared preparing processing progress progressing promoting propagating provisioning pulling pushing queued queueing \
-    queuing rebalancing rebooting rebuilding reconciling recovering recreating registering released reloading \
-    replacing replicating requested required requires resizing resolving restarting restoring resuming retry retrying rolling rollout \
-    scaling scheduled scheduling setting shifting shrinking staging stale starting stopping submitted submitting \
-    suspending switching switchover syncing synchronising synchronizing transferring transitioning unready updating upgrading \
-    uploading validating verifying wait waiting warming yellow";
-
-const BAD_WORDS: &str = "abort aborted alert backoff bad blocked broken cancelled canceled cannot cant conflict conflicted \
-    conflicting conflicts corrupt corrupted crash crashed crashing crashloop crashloopbackoff critical dead deadlocked \
-    degraded denied disconnected diverged err error errored errors evicted exceeded exception exceptions exhausted expired fail failed failing \
-    fails failure failures fallback fatal fault faulted faulty forbidden impaired inaccessible incompatible inconsistent infeasible inoperable \
-    insufficient interrupted invalid irreconcilable killed lost malformed mismatch mismatched misconfigured missing notfound offline \
-    oomkilled orphan orphaned overcommitted overloaded panic panicked preempted pressure red refused rejected revoked rollback rolledback sick splitbrain stalled stuck tainted \
-    terminal throttled timedout timeout unable unauthorized unavailable unhealthy unreachable unresolved unresponsive unsatisfiable unusable unschedulable unstable unsupported \
-    violated violation violations warn warning wrong";
-
-const PAUSED_WORDS: &str = "asleep cordoned deactivated disabled dormant frozen halted hibernated hibernating idled inactive \
-    maintenance onhold parked paused scaleddown scaledtozero shelved shutdown sleeping standby stopped suspended";
-
-const LEAVING_WORDS: &str = "decommissioned decommissioning deleted deleting deprovisioned deprovisioning destroyed destroying \
-    finalizing gone removed removing retired retiring tearing terminated terminating undeploying uninstalled uninstalling";
-
-const UNKNOWN_WORDS: &str = "indeterminate undefined undetermined unknown";
-
-/// Words ending in -ing that do not name a state.
-const NOT_STATE_WORDS: &str = "autoscaling billing during engineering everything existing king logging monitoring \
-    networking nothing ping remaining ring routing something spring string thing tracing";
-
-/// Condition words that mean an error, and not merely a delay, if the condition is false.
-const WRONG_IF_FALSE_WORDS: &str = "accepted allowed authenticated authorized compatible compliant connected contactable found healthy ok pass passed \
-    permitted reachable resolved succeeded success successful supported valid verified";
-
-/// Words that say something completed successfully.
-const END_WORDS: &str = "available complete completed done exported finished imported ok pass passed ready restored succeeded \
-    success successful successfully uploaded";
 
 /// One entry of the lexicon.
 #[derive(Clone, Copy, Debug)]
@@ -179,7 +133,17 @@ fn compound_sense(before: [&str; 2], word: &str) -> Option<WordSense> {
         | (_, "limit", "reached")
         | (_, "timed" | "time", "out")
         | (_, "rolled" | "roll", "back") => Some(Bad),
-        (_, "scaled" | "shut", "down") | (_, "on", "hold") | (_, "to", "zero") => Some(Paused),
+        (_, "scaled" | "shut", "down")
+        | (_, "on", "hold")
+        | (_, "to", "zero")
+        | (_, "powered" | "switched" | "turned", "off")
+        // It goes on when a person says so.
+        | (
+            _,
+            "awaiting" | "manual" | "needs" | "pending" | "require" | "requires" | "requiring",
+            "approval" | "confirmation",
+        )
+        | ("wait" | "waiting", "for", "approval" | "confirmation") => Some(Paused),
         _ => None,
     }
 }
@@ -214,7 +178,7 @@ pub(super) fn sense_of_words(text: &str, words: &[&str]) -> Option<WordSense> {
     }
     let sentence = text.contains(' ');
     let mut negating = false;
-    let (mut waits, mut late, mut seen) = (false, false, 0);
+    let (mut waits, mut held, mut late, mut seen) = (false, false, false, 0);
     let mut before = [""; 2];
     let mut head = None;
     for word in words.iter().copied() {
@@ -223,7 +187,7 @@ pub(super) fn sense_of_words(text: &str, words: &[&str]) -> Option<WordSense> {
             negating = true;
             continue;
         }
-        if negating && word == "found" {
+        if negating && matches!(word, "found" | "matched" | "matching" | "such") {
             return Some(Bad);
         }
         seen += 1;
@@ -244,8 +208,10 @@ pub(super) fn sense_of_words(text: &str, words: &[&str]) -> Option<WordSense> {
             "waiting" | "wait" | "awaiting" | "pending" | "partial" | "partially" | "incomplete"
         );
         head = meant.or(head);
+        held |= compound == Some(Paused);
     }
     match head {
+        Some(Paused) if held => Some(Paused),
         _ if late => Some(if seen == 1 { Bad } else { Busy }),
         _ if waits => Some(Busy),
         Some(Good) if seen > 1 && counts_too_few(text, words, |word| word_sense(word) == Some(Good)) => {
@@ -360,13 +326,16 @@ mod tests {
             ),
             (
                 Some(Busy),
-                "NotReady|Pending|IN_PROGRESS|CREATE_IN_PROGRESS|WaitingForReady|PartiallyAvailable|Creating|Rebalancing|Setting up primary|unready|NotAvailable|Reticulating|Switchover|OutOfSync|RequiresApproval",
+                "NotReady|Pending|IN_PROGRESS|CREATE_IN_PROGRESS|WaitingForReady|PartiallyAvailable|Creating|Rebalancing|Setting up primary|unready|NotAvailable|Reticulating|Switchover|OutOfSync|PendingUpgrade",
             ),
             (
                 Some(Bad),
-                "CreateFailed|FAILED|ImagePullBackOff|Unhealthy|NotHealthy|PartiallyFailed|InvalidSpec|SecretNotFound|CompletedWithErrors|TimedOut error|Unavailable|NotSupported|OutOfService|split-brain|NotAllowed|NonCompliant",
+                "CreateFailed|FAILED|ImagePullBackOff|Unhealthy|NotHealthy|PartiallyFailed|InvalidSpec|SecretNotFound|CompletedWithErrors|TimedOut error|Unavailable|NotSupported|OutOfService|split-brain|NotAllowed|NonCompliant|NoMatchingNode",
             ),
-            (Some(Paused), "Paused|SUSPENDED|Stopped|Hibernated"),
+            (
+                Some(Paused),
+                "Paused|SUSPENDED|Stopped|Hibernated|RequiresApproval|waiting-for-approval|PoweredOff",
+            ),
             (Some(Leaving), "Deleting|Terminated|Uninstalling"),
             (None, "Blue|Primary|v1.2.3|Monitoring|eu-central-1|NotPaused"),
         ];

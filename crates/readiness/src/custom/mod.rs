@@ -3,18 +3,27 @@
 //!
 //! - Silence is never ready: neither a status that has not spoken of this generation, nor a part that has not spoken,
 //!   nor a whole of which only parts speak, or which speaks in a word that nobody understands ([`doubts`]).
-//! - A condition means what its name says, unless its reason or message takes it back ([`retraction`]).
-//! - `Ready` sums up. Any other word of praise says one thing, and a condition that is false beside it another.
+//! - A condition means what its name says, unless its reason or message takes it back ([`retraction`]): a reason in a word
+//!   for trouble always does, and stands for the name where nobody understands that. A domain in front of a name says whose
+//!   the condition is. One that names no generation may be as old as the oldest beside it.
+//! - `Ready` sums up. Any other word of praise says one thing, and a condition that is false beside it another. A change of
+//!   the whole that goes on or is owed (`UpdatingVersion`, `RestartRequired`) counts beside both.
 //! - A list of parts is worth its worst element, whatever the whole says of itself; an element that is well speaks for no
 //!   other. A list that is there only where something is wrong is trouble as soon as it has an element, and so is a number
-//!   that should be 0.
+//!   that should be 0. What the status itself says is to be, is to be: `currentVersion` and `targetVersion`, `ready` and
+//!   `desired`, at the top or one level down.
 //! - A phase or a state is a word with a meaning, in a [`lexicon`]; digits hide no word. A first step is one whether a
-//!   condition or a phase says it, and what went well the last time says nothing of now.
-//! - Suspension has many spellings ([`suspension`]), and is neither ready nor failed.
+//!   condition or a phase says it, and what went well the last time says nothing of now; that the last attempt to bring
+//!   the object about failed does (`lastUpdate`), that a backup failed does not.
+//! - Suspension has many spellings ([`suspension`]), and is neither ready nor failed. What waits for the word of a person,
+//!   such as an approval, is held as well.
 //! - In doubt it is not ready: a false ready costs more than a false not-ready.
 //!
 //! `tests/library.rs` asks whether that holds for objects that others published with what they mean.
 
+mod boolean_fields;
+mod condition_role;
+mod condition_signals;
 mod counts;
 mod doubts;
 mod field_names;
@@ -22,23 +31,27 @@ mod lexicon;
 mod parts;
 mod phrase_counts;
 mod quote;
+mod refusal;
 mod retraction;
 mod signal;
 mod state_fields;
 mod suspension;
 mod tokens;
+mod weighing;
+mod words;
 
 pub use counts::part_share;
 pub use field_names::{
-    condition_priority, is_count_field, is_current_field, is_part_field, is_part_state_field, is_state_field,
-    is_state_field_within, is_trouble_list, part_flag_says,
+    condition_priority, is_condition_list, is_count_field, is_current_field, is_part_field,
+    is_part_state_field, is_state_field, is_state_field_within, is_trouble_list, part_flag_says,
 };
 pub use suspension::{is_pausing_annotation, is_rest_switch, says_at_rest, says_paused};
 
-use field_names::ConditionRole;
+use condition_role::ConditionRole;
 use lexicon::{WordSense, says_failed};
 use quote::quote_condition;
-use signal::{SignalBasis, SignalForce, SignalSource, StatusSignal};
+use signal::{SignalForce, SignalSource, StatusSignal};
+use weighing::{drop_inferred_signals, order_of_signal, outweighs_best, sense_severity, weigh_stale_signals};
 
 use crate::branch::Branch;
 use crate::counted_unit::CountedUnit;
@@ -61,11 +74,14 @@ pub(crate) fn judge_custom(kind: RuleKind, f: &Facts) -> ReadinessRuling<'_> {
     }
     let mut signals: Vec<StatusSignal<'_>> =
         Vec::with_capacity(f.status.conditions.len() + f.status.state_fields.len() + 1);
-    signals.extend(f.status.conditions.iter().filter_map(|c| signal::condition_signal(c, f, kind)));
+    signals
+        .extend(f.status.conditions.iter().filter_map(|c| condition_signals::condition_signal(c, f, kind)));
     signals.extend(f.status.state_fields.iter().filter_map(|w| state_fields::state_field_signal(w, f, kind)));
     signals.extend(counts::counts_signal(f));
+    signals.extend(counts::lag_signal(f));
     parts::add_silent_parts(f, &mut signals);
     drop_inferred_signals(&mut signals);
+    weigh_stale_signals(f, &mut signals);
     let best = signals.iter().filter(|s| s.sense == WordSense::Good).map(|s| s.force).max();
     // Of a run that is over, nothing runs any more.
     let summed_up = kind == RuleKind::Run || signals.iter().any(parts::sums_up);
@@ -81,43 +97,6 @@ pub(crate) fn judge_custom(kind: RuleKind, f: &Facts) -> ReadinessRuling<'_> {
     match best {
         Some(force) if force != SignalForce::Step => rule_on_good_signals(force, &signals),
         _ => rule_without_decision(f, &signals),
-    }
-}
-
-/// Drops signals that were only inferred if the object makes a clearer statement elsewhere.
-fn drop_inferred_signals(signals: &mut Vec<StatusSignal<'_>>) {
-    let summary = |sense| {
-        move |s: &StatusSignal<'_>| {
-            s.sense == sense
-                && s.force >= SignalForce::Core
-                && matches!(s.source, SignalSource::StateField(_))
-        }
-    };
-    // A phase that is progressing or paused explains why a condition is not true yet.
-    let busy = signals.iter().any(summary(WordSense::Busy)) || signals.iter().any(summary(WordSense::Paused));
-    let paused = |s: &StatusSignal<'_>| {
-        s.sense == WordSense::Paused && matches!(s.source, SignalSource::StateField(_))
-    };
-    let paused = signals.iter().any(paused);
-    signals.retain(|s| match s.basis {
-        SignalBasis::Name => !busy && !paused,
-        SignalBasis::Message => !paused,
-        SignalBasis::Stated => true,
-    });
-    // Conditions that record history: a step that ended before the object became ready, and the phase agrees.
-    let ready = signals.iter().find_map(|s| match s.source {
-        SignalSource::Condition(c) if s.sense == WordSense::Good && s.force == SignalForce::Verdict => {
-            c.since
-        }
-        _ => None,
-    });
-    if let Some(ready) = ready.filter(|_| signals.iter().any(summary(WordSense::Good))) {
-        signals.retain(|s| match s.source {
-            SignalSource::Condition(c) if s.sense == WordSense::Busy && c.status == TruthValue::True => {
-                c.since.is_none_or(|since| since >= ready)
-            }
-            _ => true,
-        });
     }
 }
 
@@ -142,10 +121,12 @@ fn rule_on_suspension(f: &Facts) -> Option<ReadinessRuling<'_>> {
 /// Rules on an object that is being reconciled again because the last attempt for this generation failed, which its
 /// `Ready` condition says: that another attempt runs does not make the failure undone.
 fn rule_on_failed_attempt(f: &Facts) -> Option<ReadinessRuling<'_>> {
-    f.status.find_true_condition("Reconciling")?;
+    let reconciling = f.status.find_true_condition("Reconciling")?;
     let ready = f.status.find_condition("Ready").filter(|c| c.status == TruthValue::False)?;
     let current = ready.observed.is_none() || ready.observed == f.generation || f.generation.is_none();
-    let failed = f.status.find_true_condition("Stalled").is_none() && signal::says_wrong(&ready.reason);
+    let retries = tokens::with_words(&reconciling.reason, |words| words.ends_with(&["with", "retry"]));
+    let wrong = retries || condition_signals::says_wrong(&ready.reason);
+    let failed = f.status.find_true_condition("Stalled").is_none() && wrong;
     (current && failed)
         .then(|| ReadinessRuling::failed(Reason::SaysError(quote_condition(ready)), Branch::Condition(ready)))
 }
@@ -157,43 +138,6 @@ pub(crate) fn rule_on_abnormal_condition(f: &Facts) -> Option<ReadinessRuling<'_
     }
     let c = f.status.find_true_condition("Reconciling")?;
     Some(ReadinessRuling::progressing(Reason::SaysProgressing(quote_condition(c)), Branch::Condition(c)))
-}
-
-/// Severity of a sense: an error outweighs a pause, and a pause outweighs a delay.
-fn sense_severity(sense: WordSense) -> u8 {
-    match sense {
-        WordSense::Bad => 5,
-        WordSense::Paused => 4,
-        WordSense::Leaving => 3,
-        WordSense::Busy => 2,
-        WordSense::Unknown => 1,
-        WordSense::Good => 0,
-    }
-}
-
-/// Order among equal signals: the first in the object's own order wins.
-fn order_of_signal(signal: &StatusSignal<'_>, all: &[StatusSignal<'_>]) -> std::cmp::Reverse<usize> {
-    std::cmp::Reverse(all.iter().position(|s| std::ptr::eq(s, signal)).unwrap_or(usize::MAX))
-}
-
-/// Returns `true` if the signal outweighs the best state that the object reports of itself.
-fn outweighs_best(signal: &StatusSignal<'_>, best: Option<SignalForce>, summed_up: bool) -> bool {
-    match (best, signal.sense) {
-        // `Available` says one thing of the whole, and what is false beside it another.
-        (Some(SignalForce::Verdict), WordSense::Busy) if !summed_up => signal.force >= SignalForce::Part,
-        (Some(SignalForce::Verdict), WordSense::Bad) => signal.force >= SignalForce::Part,
-        (Some(SignalForce::Core), WordSense::Busy) => signal.force != SignalForce::Step,
-        // Where only parts speak, the worst of them is what the object is worth.
-        (Some(SignalForce::Part), WordSense::Paused | WordSense::Leaving) if parts::is_about_part(signal) => {
-            true
-        }
-        (Some(SignalForce::Verdict), _)
-        | (
-            Some(SignalForce::Core | SignalForce::Part),
-            WordSense::Paused | WordSense::Leaving | WordSense::Unknown,
-        ) => signal.force >= SignalForce::Core,
-        _ => true,
-    }
 }
 
 fn rule_on_trouble<'a>(signal: &StatusSignal<'a>, f: &'a Facts) -> ReadinessRuling<'a> {
@@ -210,6 +154,10 @@ fn rule_on_trouble<'a>(signal: &StatusSignal<'a>, f: &'a Facts) -> ReadinessRuli
         SignalSource::Lacking(count) => {
             let text = BoundedText::from_foreign(&format!("{} {}", count.name, count.value));
             (text, Branch::Number(&count.name, count.value))
+        }
+        SignalSource::Lag(lag) => {
+            let text = format!("{} {}, {} {}", lag.name, lag.value, lag.wanted_name, lag.wanted);
+            (BoundedText::from_foreign(&text), Branch::Lag(lag))
         }
         SignalSource::Condition(c) => (quote_condition(c), Branch::Condition(c)),
         SignalSource::StateField(w) => {
@@ -248,7 +196,10 @@ fn is_terminal_signal(signal: &StatusSignal<'_>) -> bool {
         }
         SignalSource::Condition(c) => &*c.name == "Succeeded",
         SignalSource::StateField(w) => signal.force >= SignalForce::Core && says_failed(&w.value),
-        SignalSource::Stale(_) | SignalSource::Counts(..) | SignalSource::Lacking(_) => false,
+        SignalSource::Stale(_)
+        | SignalSource::Counts(..)
+        | SignalSource::Lacking(_)
+        | SignalSource::Lag(_) => false,
     }
 }
 
@@ -268,7 +219,9 @@ fn rule_on_good_signals<'a>(force: SignalForce, signals: &[StatusSignal<'a>]) ->
             ReadinessRuling::ready(Reason::Ready, Branch::Condition(c))
         }
         Some(SignalSource::StateField(w)) => ReadinessRuling::ready(Reason::Ready, Branch::StateField(w)),
-        Some(SignalSource::Lacking(_)) | None => ReadinessRuling::unknown(Reason::NoSignal, Branch::Nothing),
+        Some(SignalSource::Lacking(_) | SignalSource::Lag(_)) | None => {
+            ReadinessRuling::unknown(Reason::NoSignal, Branch::Nothing)
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The parts of an object and its whole: each must have spoken before the object is ready.
 
-use super::field_names::{ConditionRole, is_part_path};
+use super::condition_role::ConditionRole;
+use super::field_names::is_part_path;
 use super::lexicon::WordSense;
 use super::signal::{SignalBasis, SignalForce, SignalSource, StatusSignal};
 use crate::facts::{ConditionFacts, ConditionLocation, Facts};
@@ -28,7 +29,7 @@ pub(super) fn add_silent_parts<'a>(facts: &'a Facts, signals: &mut Vec<StatusSig
         .filter_map(|signal| match signal.source {
             SignalSource::Condition(c) | SignalSource::Stale(c) => part_of(c),
             SignalSource::StateField(word) => word.path.rsplit_once('.').map(|(part, _)| part),
-            SignalSource::Counts(..) | SignalSource::Lacking(_) => None,
+            SignalSource::Counts(..) | SignalSource::Lacking(_) | SignalSource::Lag(_) => None,
         })
         .collect();
     let silent = facts.status.conditions.iter().filter(|c| {
@@ -66,7 +67,7 @@ pub(super) fn is_about_part(signal: &StatusSignal<'_>) -> bool {
         SignalSource::StateField(word) => {
             word.path.rsplit_once('.').is_some_and(|(part, _)| is_part_path(part))
         }
-        SignalSource::Counts(..) | SignalSource::Lacking(_) => false,
+        SignalSource::Counts(..) | SignalSource::Lacking(_) | SignalSource::Lag(_) => false,
     }
 }
 

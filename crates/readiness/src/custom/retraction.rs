@@ -10,36 +10,17 @@ use super::tokens::with_words;
 pub(super) fn reason_retracts(reason: &str) -> Option<WordSense> {
     with_words(reason, |words| {
         // Nearly every reason that is read here is a good one: a few words are looked for before the whole lexicon is.
-        let fails = words.iter().any(|word| names_failure(word));
-        if !fails && !words.iter().any(|word| names_rest(word) || names_work(word)) {
-            return None;
-        }
         match sense_of_words(reason, words)? {
-            WordSense::Bad => fails.then_some(WordSense::Bad),
             WordSense::Good | WordSense::Unknown => None,
-            sense => Some(sense),
+            WordSense::Bad => Some(WordSense::Bad),
+            // Other words in -ing may be what a healthy object does all the time.
+            sense => words.iter().any(|word| names_rest(word) || names_work(word)).then_some(sense),
         }
     })
 }
 
-fn names_failure(word: &str) -> bool {
-    matches!(
-        word,
-        "failed"
-            | "failure"
-            | "aborted"
-            | "cancelled"
-            | "canceled"
-            | "degraded"
-            | "error"
-            | "errors"
-            | "unavailable"
-            | "unhealthy"
-    )
-}
-
 fn names_rest(word: &str) -> bool {
-    matches!(word, "hibernated" | "paused" | "suspended")
+    matches!(word, "approval" | "confirmation" | "hibernated" | "paused" | "suspended")
 }
 
 /// Returns `true` for the words for work on the object itself that is not done. Other words in -ing may be what a healthy

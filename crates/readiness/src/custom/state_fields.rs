@@ -1,14 +1,16 @@
 //! Signals of texts in fields that describe a state: of the object, of its parts, and of its errors.
 
+use super::condition_role::{ConditionRole, names_step};
 use super::counts::{is_share_of_parts, share_signal};
 use super::field_names::{
-    ConditionRole, is_error_field, is_part_path, is_state_name, is_summary_path, names_step, names_trouble,
+    is_error_field, is_part_path, is_state_name, is_state_noun, is_summary_path, names_attempt, names_trouble,
 };
 use super::lexicon::{
     WordSense, message_sense, runs_something, says_begun, says_ended, sense_of_text, sense_of_words,
 };
+use super::refusal::field_refusal_sense;
 use super::retraction::names_work;
-use super::signal::{SignalBasis, SignalForce, SignalSource, StatusSignal, field_refusal_sense};
+use super::signal::{SignalBasis, SignalForce, SignalSource, StatusSignal};
 use super::tokens::{first_word, last_word, with_words};
 use crate::facts::{Facts, StateField, TruthValue};
 use crate::kind::RuleKind;
@@ -34,6 +36,9 @@ pub(super) fn state_field_signal<'a>(
     if is_part_path(above) {
         return part_state_signal(word, field, facts, kind);
     }
+    if with_words(above, names_operation) || top && with_words(field, is_outcome_of_attempt) {
+        return operation_signal(word, field, facts, kind);
+    }
     with_words(field, |name| {
         if is_error_field(name) {
             return error_field_signal(word, top, first_word(name) == "last");
@@ -57,6 +62,36 @@ pub(super) fn state_field_signal<'a>(
         let force = if is_summary_path(&word.path) { SignalForce::Core } else { SignalForce::Hint };
         state_text_signal(word, field, force, facts, kind)
     })
+}
+
+/// Returns `true` if an object of this name tells of what is being done to the whole, or was last: `lastOperation`.
+fn names_operation(above: &[&str]) -> bool {
+    match above {
+        ["last" | "current" | "latest", what] => names_attempt(what),
+        _ => matches!(above, ["operation"] | ["operation", "state" | "status"]),
+    }
+}
+
+/// Returns `true` for a text such as `lastUpdateStatus`.
+fn is_outcome_of_attempt(field: &[&str]) -> bool {
+    matches!(field, ["last", what, noun] if names_attempt(what) && is_state_noun(noun))
+}
+
+/// Returns the signal of the state of an operation on the whole. While one runs or has failed the object is not what is
+/// wanted; that the last one went well says nothing of now, unless it is all that the operator ever says.
+fn operation_signal<'a>(
+    word: &'a StateField,
+    field: &str,
+    facts: &Facts,
+    kind: RuleKind,
+) -> Option<StatusSignal<'a>> {
+    let signal = state_text_signal(word, field, SignalForce::Hint, facts, kind)?;
+    let force = match signal.sense {
+        WordSense::Bad | WordSense::Busy => SignalForce::Core,
+        WordSense::Good if !word.path.to_ascii_lowercase().contains("operation") => SignalForce::Step,
+        _ => signal.force,
+    };
+    Some(StatusSignal { force, ..signal })
 }
 
 /// Returns the signal of a part that says nothing of itself. Silence is never ready, whatever else is.

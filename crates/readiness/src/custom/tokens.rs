@@ -136,6 +136,11 @@ fn word_bytes(word: &[u8]) -> usize {
     if digits == word.len() { digits } else { word.len() - digits }
 }
 
+/// Returns the name of a condition without the domain in front of it, which says whose it is: `example.com/Ready`.
+pub(super) fn without_domain(condition: &str) -> &str {
+    condition.rsplit_once('/').map_or(condition, |(_, name)| name)
+}
+
 /// Returns the last word.
 pub(super) fn last_word<'a>(words: &[&'a str]) -> &'a str {
     words.last().copied().unwrap_or("")

@@ -5,6 +5,10 @@
 //! the tables: 88.8 %, 92.3 %, 87.0 % and 91.6 % agreed; falsely ready were 2.1 %, 6.5 % (that table sets traps), 2.4 % and
 //! 0.7 % of those that are not healthy; 90 %, 96 %, 86 % and 95 % of the healthy were recognised.
 //!
+//! The fifth table sets traps: of its 144 lines 77.1 % agreed at first, and 15.6 % of those that are not healthy were
+//! falsely ready. The sixth was written after the changes that the fifth led to, and asked once: 97.4 % of 77 lines agreed,
+//! and none was falsely ready.
+//!
 //! A line begins with the letter of what its documentation means. Where the rule still says something else, that stands
 //! behind it: `R!P` is ready, and said to be on its way.
 
@@ -19,6 +23,8 @@ const HELD_OUT: &str = include_str!("tables/heldout.txt");
 const SECOND: &str = include_str!("tables/second.txt");
 const THIRD: &str = include_str!("tables/third.txt");
 const FOURTH: &str = include_str!("tables/fourth.txt");
+const FIFTH: &str = include_str!("tables/fifth.txt");
+const SIXTH: &str = include_str!("tables/sixth.txt");
 
 /// One line of a table.
 struct ConventionCase<'a> {
@@ -54,9 +60,14 @@ fn judge_object(object: &Value) -> (&'static str, String) {
 
 #[test]
 fn the_generic_rule_reads_the_conventions_of_kinds_it_does_not_know() {
-    for (table, lines, agreement) in
-        [(HELD_OUT, 491, 92), (SECOND, 142, 92), (THIRD, 77, 88), (FOURTH, 261, 93)]
-    {
+    for (table, lines, agreement, false_ready_per_mille) in [
+        (HELD_OUT, 491, 92, 10),
+        (SECOND, 142, 92, 10),
+        (THIRD, 77, 88, 10),
+        (FOURTH, 261, 93, 10),
+        (FIFTH, 144, 88, 21),
+        (SIXTH, 77, 96, 0),
+    ] {
         let cases: Vec<_> = read_cases(table).collect();
         let count = |is: &dyn Fn(&ConventionCase<'_>) -> bool| cases.iter().filter(|case| is(case)).count();
         let healthy = count(&|case| case.meant == "R");
@@ -64,14 +75,17 @@ fn the_generic_rule_reads_the_conventions_of_kinds_it_does_not_know() {
         assert_eq!(cases.len(), lines, "no line is lost");
         assert!(count(&|case| case.meant == case.today) * 100 >= lines * agreement);
         assert!(count(&|case| case.meant == "R" && case.today == "R") * 100 >= healthy * agreement);
-        assert!(false_ready * 100 <= lines - healthy, "falsely ready: {false_ready}");
+        assert!(
+            false_ready * 1_000 <= (lines - healthy) * false_ready_per_mille,
+            "falsely ready: {false_ready}"
+        );
     }
 }
 
 #[test]
 fn every_line_is_judged_as_it_says_itself() {
     let mut wrong = Vec::new();
-    for case in [HELD_OUT, SECOND, THIRD, FOURTH].into_iter().flat_map(read_cases) {
+    for case in [HELD_OUT, SECOND, THIRD, FOURTH, FIFTH, SIXTH].into_iter().flat_map(read_cases) {
         let (said, branch) = judge_object(&case.object);
         if said != case.today {
             wrong.push(format!("{said} ({branch})\n    {}", case.line));
@@ -124,7 +138,10 @@ fn one_clear_sign_of_trouble_is_never_outvoted() {
         ),
     ];
     for (what, damage) in signs {
-        for mut case in [HELD_OUT, SECOND, THIRD].into_iter().flat_map(read_cases).filter(|c| c.meant == "R")
+        for mut case in [HELD_OUT, SECOND, THIRD, FIFTH, SIXTH]
+            .into_iter()
+            .flat_map(read_cases)
+            .filter(|c| c.meant == "R")
         {
             damage(&mut case.object);
             let (said, branch) = judge_object(&case.object);

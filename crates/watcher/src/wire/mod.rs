@@ -16,6 +16,7 @@ mod meta;
 mod parts;
 mod spec;
 mod status;
+mod text_pairs;
 mod wire_meta;
 
 use std::fmt;

@@ -49,10 +49,14 @@ impl ListedParts {
 /// Reads an object one level down.
 pub(super) fn read_nested_object(status: &mut StatusFacts, path: &str, object: &mut JsonCursor<'_>) {
     let mut parts = 0;
+    let mut counts = Vec::new();
     object.each_member(|key, value| match value.peek() {
         b'[' | b'{' if key == "conditions" => conditions::read_conditions(value, Some(path), status),
         b'"' if readiness::is_state_field_within(path, key) => {
             keep_word(status, Cow::Owned(format!("{path}.{key}")), value);
+        }
+        b'0'..=b'9' if counts.len() < MAX_PART_COUNTS && readiness::is_count_field(key) => {
+            counts.extend(value.read_integer().map(|number| CountField { name: key.into(), value: number }));
         }
         b'"' => keep_share(status, path, key, value),
         b't' | b'f' => keep_boolean(status, key, Some(path), value),
@@ -60,6 +64,9 @@ pub(super) fn read_nested_object(status: &mut StatusFacts, path: &str, object: &
         b'[' | b'{' => read_parts(status, (path, key), MAX_PART_DEPTH, &mut parts, value),
         _ => value.skip_value(),
     });
+    if let Some((have, want)) = readiness::part_share(&counts) {
+        keep_state(status, format!("{path}.{}", have.name), &format!("{}/{want}", have.value));
+    }
 }
 
 /// Reads a list of parts, or one part of a map of them, in the field `key` below `path`. `parts` counts those of the map

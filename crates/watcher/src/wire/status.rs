@@ -9,6 +9,7 @@ use super::kept_values::{
     MAX_STATUS_VALUES, MAX_STATUS_WORD_BYTES, keep_boolean, keep_trouble_list, keep_word,
 };
 use super::spec::SpecLists;
+use super::text_pairs::TextPairs;
 use super::{conditions, containers, parts};
 
 /// Fields that are read only to be compared.
@@ -18,6 +19,7 @@ pub(super) struct ComparedFields<'a> {
     update_revision: Option<Cow<'a, str>>,
     current_healthy: Option<i64>,
     desired_healthy: Option<i64>,
+    texts: TextPairs<'a>,
 }
 
 impl ComparedFields<'_> {
@@ -25,6 +27,7 @@ impl ComparedFields<'_> {
         let revisions = self.current_revision.zip(self.update_revision);
         status.revisions_match = revisions.map(|(current, update)| current == update);
         status.healthy = self.current_healthy.zip(self.desired_healthy);
+        status.lag = self.texts.find_lag().map(Box::new);
     }
 }
 
@@ -72,6 +75,9 @@ pub(super) fn read_status_field<'a>(
         // Pod fields that never carry a readiness signal.
         "hostIP" | "hostIPs" | "podIP" | "podIPs" | "qosClass" | "ephemeralContainerStatuses" => {}
         _ => {
+            if value.peek() == b'"' {
+                pairs.texts.note_text(key, || value.clone().read_string());
+            }
             if !read_known_number(key, value, status) && !read_known_time(key, value, status) {
                 read_unknown_field(key, value, status, spec);
             }
@@ -131,6 +137,7 @@ fn read_unknown_field(key: &str, value: &mut JsonCursor<'_>, status: &mut Status
             }
         }
         b'[' | b'{' if readiness::is_trouble_list(key) => keep_trouble_list(status, key, None, value),
+        b'[' if readiness::is_condition_list(key) => conditions::read_conditions(value, Some(key), status),
         b'{' if readiness::is_current_field(key) => parts::read_nested_object(status, key, value),
         b'[' if readiness::is_current_field(key) => {
             let listed = parts::read_listed_parts(status, key, parts::MAX_PART_DEPTH, value);

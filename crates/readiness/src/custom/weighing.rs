@@ -1,0 +1,99 @@
+//! How the signals of one object weigh against each other.
+
+use super::lexicon::WordSense;
+use super::parts;
+use super::signal::{SignalBasis, SignalForce, SignalSource, StatusSignal};
+use crate::facts::{ConditionLocation, Facts, TruthValue};
+
+/// Lets conditions of another generation count against the whole, unless a verdict says itself that it is of this one:
+/// one that names no generation may be as old as they are.
+pub(super) fn weigh_stale_signals(f: &Facts, signals: &mut [StatusSignal<'_>]) {
+    let current = |s: &StatusSignal<'_>| {
+        s.force == SignalForce::Verdict
+            && matches!(s.source, SignalSource::Condition(c) if c.observed.is_some() && c.observed == f.generation)
+    };
+    if signals.iter().any(current) {
+        return;
+    }
+    let whole = |s: &&mut StatusSignal<'_>| matches!(s.source, SignalSource::Stale(c) if c.location == ConditionLocation::Conditions);
+    for signal in signals.iter_mut().filter(whole) {
+        signal.force = signal.force.max(SignalForce::Core);
+    }
+}
+
+/// Drops signals that were only inferred if the object makes a clearer statement elsewhere.
+pub(super) fn drop_inferred_signals(signals: &mut Vec<StatusSignal<'_>>) {
+    let summary = |sense| {
+        move |s: &StatusSignal<'_>| {
+            s.sense == sense
+                && s.force >= SignalForce::Core
+                && matches!(s.source, SignalSource::StateField(_))
+        }
+    };
+    // A phase that is progressing or paused explains why a condition is not true yet.
+    let busy = signals.iter().any(summary(WordSense::Busy)) || signals.iter().any(summary(WordSense::Paused));
+    let paused = |s: &StatusSignal<'_>| {
+        s.sense == WordSense::Paused && matches!(s.source, SignalSource::StateField(_))
+    };
+    let paused = signals.iter().any(paused);
+    signals.retain(|s| match s.basis {
+        SignalBasis::Name => !busy && !paused,
+        SignalBasis::Message => !paused,
+        SignalBasis::Stated => true,
+    });
+    // Conditions that record history: a step that ended before the object became ready, and the phase agrees.
+    let ready = signals.iter().find_map(|s| match s.source {
+        SignalSource::Condition(c) if s.sense == WordSense::Good && s.force == SignalForce::Verdict => {
+            c.since
+        }
+        _ => None,
+    });
+    if let Some(ready) = ready.filter(|_| signals.iter().any(summary(WordSense::Good))) {
+        signals.retain(|s| match s.source {
+            SignalSource::Condition(c) if s.sense == WordSense::Busy && c.status == TruthValue::True => {
+                c.since.is_none_or(|since| since >= ready)
+            }
+            _ => true,
+        });
+    }
+}
+
+/// Severity of a sense: an error outweighs a pause, and a pause outweighs a delay.
+pub(super) fn sense_severity(sense: WordSense) -> u8 {
+    match sense {
+        WordSense::Bad => 5,
+        WordSense::Paused => 4,
+        WordSense::Leaving => 3,
+        WordSense::Busy => 2,
+        WordSense::Unknown => 1,
+        WordSense::Good => 0,
+    }
+}
+
+/// Order among equal signals: the first in the object's own order wins.
+pub(super) fn order_of_signal(
+    signal: &StatusSignal<'_>,
+    all: &[StatusSignal<'_>],
+) -> std::cmp::Reverse<usize> {
+    std::cmp::Reverse(all.iter().position(|s| std::ptr::eq(s, signal)).unwrap_or(usize::MAX))
+}
+
+/// Returns `true` if the signal outweighs the best state that the object reports of itself.
+pub(super) fn outweighs_best(signal: &StatusSignal<'_>, best: Option<SignalForce>, summed_up: bool) -> bool {
+    match (best, signal.sense) {
+        // `Available` says one thing of the whole, and what is false beside it another.
+        (Some(SignalForce::Verdict), WordSense::Busy) if !summed_up => signal.force >= SignalForce::Part,
+        (Some(SignalForce::Verdict), WordSense::Bad) => signal.force >= SignalForce::Part,
+        (Some(SignalForce::Core), WordSense::Busy) => signal.force != SignalForce::Step,
+        // Where only parts speak, the worst of them is what the object is worth.
+        (Some(SignalForce::Part), WordSense::Paused | WordSense::Leaving) if parts::is_about_part(signal) => {
+            true
+        }
+        (Some(SignalForce::Verdict), _)
+        | (
+            Some(SignalForce::Core | SignalForce::Part),
+            WordSense::Paused | WordSense::Leaving | WordSense::Unknown,
+        ) => signal.force >= SignalForce::Core,
+        _ => true,
+    }
+}

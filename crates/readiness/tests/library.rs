@@ -8,6 +8,9 @@
 //! Of the newer one whole API groups were set aside before anything was changed (`library/set_aside_groups.txt`): what the
 //! rule got wrong among those was never looked at.
 //!
+//! Where a script says something else than the documentation of its kind, `library/contested.txt` says why; such objects
+//! count all the same, and the score without them is only printed.
+//!
 //! A second judge is Karmada: `ROLLCALL_KARMADA_LIBRARY` names its folder of `resourcecustomizations`, whose tests say of
 //! objects whether they are healthy. To Karmada a run that goes on is healthy, and to Rollcall it is not ready yet. Nothing
 //! was changed for what the rule got wrong there.
@@ -29,6 +32,7 @@ use serde_json::Value;
 use watcher::wire::ChildObject;
 
 const SET_ASIDE: &str = include_str!("library/set_aside_groups.txt");
+const CONTESTED: &str = include_str!("library/contested.txt");
 /// Some objects are about deadlines that were over long ago.
 const NOW: Time = Time(1_767_225_600_000);
 
@@ -217,6 +221,29 @@ fn is_set_aside(case: &LibraryCase) -> bool {
     SET_ASIDE.lines().any(|line| line == group)
 }
 
+/// Returns `true` if the rule contradicts a script that contradicts the documentation.
+fn is_contested(case: &LibraryCase) -> bool {
+    let group = case.path.iter().next().and_then(|group| group.to_str()).unwrap_or("");
+    let lines = CONTESTED.lines().filter(|line| !line.starts_with('#'));
+    let mut entries = lines.map(|line| line.split(" | ").collect::<Vec<_>>());
+    case.said != case.meant
+        && entries.any(|entry| {
+            assert_eq!(entry.len(), 3, "each has its reason");
+            group.ends_with(entry[0]) && case.path.to_str().is_some_and(|path| path.ends_with(entry[1]))
+        })
+}
+
+/// Returns the score of these, and prints it with and without those that are contested.
+fn print_score<'a>(name: &str, cases: impl Iterator<Item = &'a LibraryCase> + Clone) -> LibraryScore {
+    let score = LibraryScore::count(cases.clone());
+    println!("{name}: {score:?}");
+    println!(
+        "{name}, without the contested: {:?}",
+        LibraryScore::count(cases.filter(|case| !is_contested(case)))
+    );
+    score
+}
+
 /// Prints what the rule says otherwise than the publisher, but for groups that are set aside.
 fn print_disagreements(cases: &[LibraryCase]) {
     for case in cases.iter().filter(|case| !is_set_aside(case) && case.said != case.meant) {
@@ -228,8 +255,7 @@ fn print_disagreements(cases: &[LibraryCase]) {
 fn objects_that_others_published_are_rarely_falsely_ready() {
     let Some(root) = library("ROLLCALL_ARGO_LIBRARY") else { return };
     let older = read_cases(&root);
-    let score = LibraryScore::count(older.iter());
-    println!("looked at: {score:?}");
+    let score = print_score("looked at", older.iter());
     print_disagreements(&older);
     assert!(score.cases > 900, "the library was read");
     // First answers, before any change: 75 % agreed, 5.8 % of those that are not healthy were falsely ready.
@@ -238,17 +264,15 @@ fn objects_that_others_published_are_rarely_falsely_ready() {
     let Some(root) = library("ROLLCALL_ARGO_LIBRARY_NEWER") else { return };
     let known: BTreeSet<_> = older.iter().map(|case| &case.path).collect();
     let newer: Vec<_> = read_cases(&root).into_iter().filter(|case| !known.contains(&case.path)).collect();
-    let score = LibraryScore::count(newer.iter().filter(|case| !is_set_aside(case)));
-    println!("newer, looked at: {score:?}");
+    let score = print_score("newer, looked at", newer.iter().filter(|case| !is_set_aside(case)));
     print_disagreements(&newer);
     assert!(score.cases > 200, "the newer library was read");
     // First answers: 82 %, 7.3 %.
     assert!(score.holds(86, 67, 25), "{score:?}");
-    let score = LibraryScore::count(newer.iter().filter(|case| is_set_aside(case)));
-    println!("newer, set aside: {score:?}");
+    let score = print_score("newer, set aside", newer.iter().filter(|case| is_set_aside(case)));
     assert!(score.cases > 100, "the set-aside groups are there");
     // First answers: 80 %, 7.1 %. What is left of it is what the rule costs those whose kinds nobody here has met.
-    assert!(score.holds(81, 76, 63), "{score:?}");
+    assert!(score.holds(82, 76, 45), "{score:?}");
 }
 
 #[test]

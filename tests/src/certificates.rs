@@ -1,4 +1,4 @@
-//! Client certificates, issued by a control plane's own authority.
+//! Certificates: of clients, issued by a control plane's own authority, and of servers, signed by themselves.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -55,14 +55,20 @@ pub(crate) fn client(folder: &Path, name: &str, until: &str) -> Result<(PathBuf,
 /// Replaces the certificate that the API server shows by a new one, of another key and of no authority that was trusted before;
 /// the server reads it again by itself.
 pub(crate) fn replace_serving(folder: &Path) -> Result<()> {
-    let names =
-        "-addext subjectAltName=IP:127.0.0.1,DNS:localhost -addext basicConstraints=critical,CA:FALSE";
-    let args = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 30 -subj /CN=next";
-    openssl(folder, &format!("{args} {names} -keyout next.key -out next.crt"))?;
-    for (made, used) in [("next.key", "apiserver.key"), ("next.crt", "apiserver.crt")] {
-        fs::rename(folder.join(made), folder.join("certificates").join(used))?;
+    let (certificate, key) = self_signed(folder, "next")?;
+    for (made, used) in [(key, "apiserver.key"), (certificate, "apiserver.crt")] {
+        fs::rename(made, folder.join("certificates").join(used))?;
     }
     Ok(())
+}
+
+/// Makes a certificate of a server on loopback, signed by itself. Returns it and its key.
+pub fn self_signed(folder: &Path, name: &str) -> Result<(PathBuf, PathBuf)> {
+    let names =
+        "-addext subjectAltName=IP:127.0.0.1,DNS:localhost -addext basicConstraints=critical,CA:FALSE";
+    let args = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 30";
+    openssl(folder, &format!("{args} -subj /CN={name} {names} -keyout {name}.key -out {name}.crt"))?;
+    Ok((folder.join(format!("{name}.crt")), folder.join(format!("{name}.key"))))
 }
 
 fn openssl(folder: &Path, args: &str) -> Result<()> {

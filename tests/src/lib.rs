@@ -3,7 +3,7 @@
 
 pub mod azure;
 pub mod caller;
-mod certificates;
+pub mod certificates;
 mod component_args;
 pub mod control_plane;
 pub mod crd;

@@ -1,21 +1,16 @@
-//! What is wrong with a policy, a parent or a clock is named, and nobody else hears of it.
+//! What is wrong with a policy or a parent is named, and nobody else hears of it.
 
-use acceptance::caller::ApiCaller;
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::{because, mentions, says};
-use acceptance::gate::ApiGate;
 use acceptance::objects::{condition, deployment, owned_by};
 use acceptance::policies::{TenantPolicies as _, policy_address};
 use acceptance::recorder::StateRecorder;
 use acceptance::rights::TenantRights as _;
 use acceptance::rollcall::TenantRollcall as _;
 use acceptance::tenant::TestTenant;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::{Value, json};
-
-/// Debian's libfaketime, found by the dynamic linker in its usual place.
-const FAKETIME: &str = "/usr/$LIB/faketime/libfaketimeMT.so.1";
 
 async fn over(word: &str, group: Value) -> Result<TestTenant> {
     let tenant = TestTenant::start(word).await?;
@@ -149,46 +144,6 @@ async fn a_note_of_kopf_that_cannot_be_read_is_named_and_is_no_reason_to_be_read
     tenant.change("Database/mark", json!({ "metadata": { "annotations": null } })).await?;
     tenant.until("Database/mark", says("Ready", "True")).await?;
     Ok(())
-}
-
-async fn with_a_clock_that_is_off(word: &str, off: &str, ahead: fn(f64) -> bool) -> Result<()> {
-    let tenant = over(word, json!({})).await?;
-    tenant.grant().await?;
-    let own = ApiCaller::from_kubeconfig(&tenant.kubeconfig(tenant.plane.url()).await?).await?;
-    let gate = ApiGate::open(&own).await?;
-    let variables = [("LD_PRELOAD", FAKETIME), ("FAKETIME", off), ("FAKETIME_DONT_FAKE_MONOTONIC", "1")];
-    let rollcall = tenant.rollcall_in(&gate.url, &[], &variables).await?;
-    rollcall.until_ready().await?;
-    let db = tenant.create(tenant.custom("Database", "db")).await?;
-    let mut web = deployment("web", 1);
-    web["metadata"]["finalizers"] = json!(["example.com/hold"]);
-    tenant.create(owned_by(&db, web)).await?;
-    let told = tenant.until("Database/db", says("Ready", "True")).await?;
-    let created = moment(&told["metadata"]["creationTimestamp"])?;
-    let turned = moment(&condition(&told, "Ready").context("no entry")?["lastTransitionTime"])?;
-    let after = turned.duration_since(created).as_secs();
-    ensure!((-2..120).contains(&after), "dated {after} s after the parent was made");
-    tenant.delete("Deployment/web").await?;
-    let going = says("Ready", "False").and(because("Ready", "ChildrenTerminating"));
-    tenant.until("Database/db", going).await?;
-    rollcall.until_metric("rollcall_clock_offset_seconds", &[], ahead).await?;
-    rollcall.until_printed("using the server's").await?;
-    tenant.change("Deployment/web", json!({ "metadata": { "finalizers": null } })).await?;
-    Ok(())
-}
-
-fn moment(text: &Value) -> Result<k8s_openapi::jiff::Timestamp> {
-    Ok(text.as_str().context("no moment")?.parse()?)
-}
-
-#[tokio::test]
-async fn a_clock_that_is_an_hour_ahead_makes_nothing_stuck() -> Result<()> {
-    with_a_clock_that_is_off("ahead", "+3600s", |offset| (-3_605.0..-3_595.0).contains(&offset)).await
-}
-
-#[tokio::test]
-async fn a_clock_that_is_an_hour_behind_dates_nothing_before_it_was() -> Result<()> {
-    with_a_clock_that_is_off("behind", "-3600s", |offset| (3_595.0..3_605.0).contains(&offset)).await
 }
 
 #[tokio::test]

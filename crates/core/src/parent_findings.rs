@@ -68,7 +68,7 @@ impl FindingSources<'_> {
         Some(ParentFindings {
             unready: (!is_true(reason)).then_some((reason, since)),
             pruned: state.pruned,
-            undefaulted: ours && parent.status.observed_generation.is_none(),
+            undefaulted: ours && parent.status.observed_generation().is_none(),
             hides_outcome: parent.hides_outcome(),
             disagrees: is_shadow && says_otherwise,
             is_kept_by_owner,

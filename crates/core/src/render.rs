@@ -252,7 +252,7 @@ fn push_entries(
     }
     if target.keeps_generation {
         let claims = claims_generation(row, answer, handled);
-        wanted.observed_generation = if claims { row.generation() } else { row.status.observed_generation };
+        wanted.observed_generation = if claims { row.generation() } else { row.status.observed_generation() };
     }
 }
 
@@ -316,7 +316,7 @@ fn keep_while_undecided(wanted: &mut WantedConditions, row: &ParentRow, undecide
         target.is_some_and(|target| target.keeps_generation)
     };
     if wanted.observed_generation.is_none() && undecided.iter().any(|condition| keeps(condition)) {
-        wanted.observed_generation = row.status.observed_generation;
+        wanted.observed_generation = row.status.observed_generation();
     }
     for condition in undecided {
         let beside = if &*condition == "Ready" { &["Reconciling", "Stalled"][..] } else { &[] };

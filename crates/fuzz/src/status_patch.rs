@@ -126,7 +126,7 @@ fn carries(status: &ParentStatus, wanted: &WantedConditions) -> bool {
     let generation = wanted.observed_generation;
     ours().count() == wanted.entries.len()
         && conditions_digest(ours(), None) == conditions_digest(&wanted.entries, None)
-        && (generation.is_none() || status.observed_generation == generation)
+        && (generation.is_none() || status.observed_generation() == generation)
 }
 
 /// Where our entries stand that are changed or removed. What the schema's default supplied stays where nothing else is said,

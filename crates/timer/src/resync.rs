@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::{DeadlineQueue, Seed, TimePoint};
 
 /// Number of resyncs without a change after which a key is resynced at the slow period only.
-const UNCHANGED_PASSES_BEFORE_SLOW: u32 = 10;
+const UNCHANGED_PASSES_BEFORE_SLOW: u8 = 10;
 
 /// Resync schedule of the keys that are not ready: each is due once per period, spread over it by the seed.
 ///
@@ -17,7 +17,8 @@ pub struct ResyncSchedule<K, T> {
     slow_period: Duration,
     seed: Seed,
     due: DeadlineQueue<K, T>,
-    unchanged: BTreeMap<K, u32>,
+    /// Number of resyncs since the last change; kept small, because every key has one.
+    unchanged: BTreeMap<K, u8>,
 }
 
 impl<K: Copy + Ord + Into<u64>, T: TimePoint> ResyncSchedule<K, T> {

@@ -8,8 +8,9 @@ use measure::{MeasuredCluster, measure, measure_parent};
 
 fn main() {
     for children in [10_000, 100_000] {
-        let ready = MeasuredCluster { children, family: 20, ready: "True", has_engine: true };
-        let unready = MeasuredCluster { ready: "False", ..ready };
+        let ready = MeasuredCluster { children, family: 20, unready: 0, has_engine: true };
+        let unready = MeasuredCluster { unready: 20, ..ready };
+        let troubled = MeasuredCluster { unready: 1, ..ready };
         let alone = MeasuredCluster { has_engine: false, ..ready };
         print(&format!("ready child, {children} of them"), measure(ready).per_child, 256);
         print("  the reflector's part", measure(alone).per_child, 256);
@@ -19,7 +20,7 @@ fn main() {
         print(&format!("parent at rest, {} more of them", children / ready.family), parent, 1_024);
         print("  the reflector's part", part, 1_024);
         print("  as it estimates that itself", estimated, 1_024);
-        print("parent that is not ready", measure_parent(unready).0, 1_280);
+        print("parent that is not ready", measure_parent(troubled).0, 1_100);
     }
 }
 

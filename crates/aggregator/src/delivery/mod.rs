@@ -110,7 +110,7 @@ pub(crate) struct ParentDelivery {
 }
 
 // Every parent has one for as long as it exists.
-const _: () = assert!(size_of::<ParentDelivery>() <= 80);
+const _: () = assert!(size_of::<ParentDelivery>() <= 72);
 
 impl ParentDelivery {
     /// Records the conditions that were read from the parent.

@@ -1,6 +1,7 @@
 //! Write tokens: they bound the writes of one parent, so that Rollcall's own writes cannot trigger each other in a
 //! loop. Each write costs a token; only changes from outside the parent restore tokens at once.
 
+use std::fmt;
 use std::time::Duration;
 
 use readiness::Time;
@@ -12,53 +13,69 @@ const WRITE_TOKEN_REFILL_PERIOD: Duration = Duration::from_secs(5);
 /// Number of tokens that an external change restores: enough for the first write and those that follow from it.
 const WRITE_TOKENS_PER_EXTERNAL_CHANGE: u8 = 4;
 
-/// Token bucket for the writes of one parent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct WriteTokenBucket {
-    tokens: u8,
-    since: Time,
-}
+/// Bits that hold the number of tokens.
+const TOKEN_BITS: u32 = 5;
+const TOKEN_MASK: i64 = (1 << TOKEN_BITS) - 1;
+const _: () = assert!((MAX_WRITE_TOKENS as i64) <= TOKEN_MASK);
+
+/// Token bucket for the writes of one parent: the number of tokens, and above it the time since which the next one comes back.
+/// Every parent has one for as long as it exists.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct WriteTokenBucket(i64);
 
 impl Default for WriteTokenBucket {
     fn default() -> Self {
-        WriteTokenBucket { tokens: MAX_WRITE_TOKENS, since: Time::default() }
+        WriteTokenBucket::new(MAX_WRITE_TOKENS, Time::default())
+    }
+}
+
+impl fmt::Debug for WriteTokenBucket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} since {:?}", self.tokens(), self.since())
     }
 }
 
 impl WriteTokenBucket {
+    fn new(tokens: u8, since: Time) -> Self {
+        WriteTokenBucket((since.0 << TOKEN_BITS) | i64::from(tokens))
+    }
+
+    fn tokens(self) -> u8 {
+        u8::try_from(self.0 & TOKEN_MASK).unwrap_or(MAX_WRITE_TOKENS)
+    }
+
+    fn since(self) -> Time {
+        Time(self.0 >> TOKEN_BITS)
+    }
+
     /// Returns `true` if no token is left. Writes are then rare until an external change, or until
     /// [`WriteTokenBucket::refill_all`].
     pub(super) fn is_exhausted(self) -> bool {
-        self.tokens == 0
+        self.tokens() == 0
     }
 
     /// Spends a token for a write that has probably arrived.
     pub(super) fn spend_token(&mut self, now: Time) {
-        if self.tokens == MAX_WRITE_TOKENS {
-            self.since = now;
+        let (mut tokens, mut since) = (self.tokens(), self.since());
+        if tokens == MAX_WRITE_TOKENS {
+            since = now;
         }
-        while 0 < self.tokens
-            && self.tokens < MAX_WRITE_TOKENS
-            && self.since + WRITE_TOKEN_REFILL_PERIOD <= now
-        {
-            self.tokens += 1;
-            self.since =
-                if self.tokens == MAX_WRITE_TOKENS { now } else { self.since + WRITE_TOKEN_REFILL_PERIOD };
+        while 0 < tokens && tokens < MAX_WRITE_TOKENS && since + WRITE_TOKEN_REFILL_PERIOD <= now {
+            tokens += 1;
+            since = if tokens == MAX_WRITE_TOKENS { now } else { since + WRITE_TOKEN_REFILL_PERIOD };
         }
-        self.tokens = self.tokens.saturating_sub(1);
+        *self = WriteTokenBucket::new(tokens.saturating_sub(1), since);
     }
 
     /// Restores tokens after a change of something other than the parent itself.
     pub(super) fn mark_external_change(&mut self, now: Time) {
-        if self.is_exhausted() {
-            self.since = now;
-        }
-        self.tokens = self.tokens.max(WRITE_TOKENS_PER_EXTERNAL_CHANGE);
+        let since = if self.is_exhausted() { now } else { self.since() };
+        *self = WriteTokenBucket::new(self.tokens().max(WRITE_TOKENS_PER_EXTERNAL_CHANGE), since);
     }
 
     /// Restores all tokens after a long span without writes.
     pub(super) fn refill_all(&mut self) {
-        self.tokens = MAX_WRITE_TOKENS;
+        *self = WriteTokenBucket::new(MAX_WRITE_TOKENS, self.since());
     }
 }
 

@@ -146,4 +146,4 @@ pub(crate) struct ParentNode {
 }
 
 // Every object has a node, and every parent both, for as long as it exists.
-const _: () = assert!(size_of::<GraphNode>() <= 72 && size_of::<ParentNode>() <= 120);
+const _: () = assert!(size_of::<GraphNode>() <= 72 && size_of::<ParentNode>() <= 112);

@@ -67,7 +67,7 @@ impl GenerationPractice {
             return said;
         }
         // What we wrote about this very generation was written after it was taken for handled.
-        let hides = status.holds_generation() && status.observed_generation.is_some_and(|n| n < generation);
+        let hides = status.holds_generation() && status.observed_generation().is_some_and(|n| n < generation);
         match self {
             GenerationPractice::Keeps => HandledEvidence::Unmarked,
             GenerationPractice::MayKeep if hides => HandledEvidence::Unmarked,
@@ -100,7 +100,7 @@ pub(super) fn kept_generation(
     practice: GenerationPractice,
 ) -> Option<i64> {
     let keeps = rules.iter().any(|rule| keeps_generation(status, rule, practice));
-    keeps.then_some(status.observed_generation).flatten()
+    keeps.then_some(status.observed_generation()).flatten()
 }
 
 /// Returns `true` if a policy concludes from what other parents carry.

@@ -58,7 +58,7 @@ pub struct ParentRow {
 }
 
 // Every parent has one for as long as it exists.
-const _: () = assert!(size_of::<ParentRow>() <= 192);
+const _: () = assert!(size_of::<ParentRow>() <= 176);
 
 /// Previous state of a parent, and knowledge from other parents of its policies, used when it is read again.
 #[derive(Debug, Default)]
@@ -253,8 +253,8 @@ fn handled_evidence(
 ) -> HandledEvidence {
     let mut marks = Vec::new();
     if counted {
-        let own = status.observed_generation.filter(|_| status.has_foreign_generation());
-        marks.extend(own.or(status.foreign_generation).map(|observed| observed >= meta.generation));
+        let own = status.observed_generation().filter(|_| status.has_foreign_generation());
+        marks.extend(own.or(status.foreign_generation()).map(|observed| observed >= meta.generation));
     }
     marks.extend(kopf.handled);
     match marks.as_slice() {

@@ -12,17 +12,21 @@ use super::time;
 
 /// One of Rollcall's conditions in the list.
 #[derive(Clone, Debug)]
-pub struct OwnedCondition {
-    index: u32,
-    form: StoredForm,
-}
+pub struct OwnedCondition(StoredForm);
 
 #[derive(Clone, Debug)]
 enum StoredForm {
     /// As Rollcall writes it: nothing more is in the text.
     Plain(PlainCondition),
     /// Anything else, kept word by word.
-    Verbatim(Box<(ConditionEntry, Box<RawValue>)>),
+    Verbatim(Box<VerbatimCondition>),
+}
+
+#[derive(Clone, Debug)]
+struct VerbatimCondition {
+    index: u32,
+    entry: ConditionEntry,
+    text: Box<RawValue>,
 }
 
 /// A condition that says nothing but what Rollcall writes, without the text.
@@ -30,9 +34,12 @@ enum StoredForm {
 struct PlainCondition {
     /// The type and, behind it, the message.
     words: Box<str>,
-    since: Time,
     /// Generation that the condition is about.
     generation: i64,
+    /// Time of the last status change, in seconds since 1970.
+    since_s: u32,
+    /// Index in the list.
+    index: u32,
     type_len: u16,
     status: ConditionStatus,
     reason: ParentReason,
@@ -41,7 +48,7 @@ struct PlainCondition {
 }
 
 // Every parent has one or two for as long as it exists.
-const _: () = assert!(size_of::<OwnedCondition>() <= 48);
+const _: () = assert!(size_of::<OwnedCondition>() <= 40);
 
 /// The six fields of an entry and no others, none of them left out: the same value as a [`ConditionEntry`] of them.
 #[derive(Deserialize)]
@@ -70,18 +77,23 @@ pub(super) fn read_entry(text: &RawValue) -> Option<(ConditionEntry, bool)> {
 
 impl PlainCondition {
     /// Returns the same in less room; `None` where that would say less.
-    fn from_entry(entry: &ConditionEntry, is_generation_dropped: bool) -> Option<PlainCondition> {
+    fn from_entry(index: u32, entry: &ConditionEntry, is_generation_dropped: bool) -> Option<PlainCondition> {
         let since = time::parse_rfc3339(&entry.last_transition_time)?;
         let plain = PlainCondition {
             words: [&*entry.r#type, &*entry.message].concat().into(),
-            since,
             generation: entry.observed_generation?,
+            since_s: u32::try_from(since.0 / 1_000).ok()?,
+            index,
             type_len: u16::try_from(entry.r#type.len()).ok()?,
             status: entry.condition_status()?,
             reason: entry.parent_reason()?,
             is_generation_dropped,
         };
         (plain.to_entry() == *entry).then_some(plain)
+    }
+
+    fn since(&self) -> Time {
+        Time(i64::from(self.since_s) * 1_000)
     }
 
     fn split_words(&self) -> (&str, &str) {
@@ -94,7 +106,7 @@ impl PlainCondition {
             r#type: kind.to_owned(),
             status: self.status.as_str().to_owned(),
             observed_generation: Some(self.generation),
-            last_transition_time: time::format_seconds(self.since),
+            last_transition_time: time::format_seconds(self.since()),
             reason: self.reason.as_str().to_owned(),
             message: message.to_owned(),
         }
@@ -109,92 +121,96 @@ impl OwnedCondition {
         text: &RawValue,
         is_whole: bool,
     ) -> OwnedCondition {
-        let plain = is_whole.then(|| PlainCondition::from_entry(&entry, false)).flatten();
-        let form = match plain {
+        let index = u32::try_from(index).unwrap_or(u32::MAX);
+        let plain = is_whole.then(|| PlainCondition::from_entry(index, &entry, false)).flatten();
+        OwnedCondition(match plain {
             Some(plain) => StoredForm::Plain(plain),
-            None => StoredForm::Verbatim(Box::new((entry, text.to_owned()))),
-        };
-        OwnedCondition { index: u32::try_from(index).unwrap_or(u32::MAX), form }
+            None => StoredForm::Verbatim(Box::new(VerbatimCondition { index, entry, text: text.to_owned() })),
+        })
     }
 
     /// Index in the list.
     pub fn index(&self) -> usize {
-        self.index as usize
+        let index = match &self.0 {
+            StoredForm::Plain(plain) => plain.index,
+            StoredForm::Verbatim(kept) => kept.index,
+        };
+        index as usize
     }
 
     /// The whole content.
     pub fn to_entry(&self) -> ConditionEntry {
-        match &self.form {
+        match &self.0 {
             StoredForm::Plain(plain) => plain.to_entry(),
-            StoredForm::Verbatim(kept) => kept.0.clone(),
+            StoredForm::Verbatim(kept) => kept.entry.clone(),
         }
     }
 
     /// The condition as the server has it, for the precondition; `None` if it cannot be compared.
     pub fn to_precondition(&self) -> Option<Value> {
-        match &self.form {
+        match &self.0 {
             StoredForm::Plain(plain) => {
                 let mut entry = plain.to_entry();
                 entry.observed_generation = (!plain.is_generation_dropped).then_some(plain.generation);
                 Some(json!(entry))
             }
-            StoredForm::Verbatim(kept) => serde_json::from_str(kept.1.get()).ok(),
+            StoredForm::Verbatim(kept) => serde_json::from_str(kept.text.get()).ok(),
         }
     }
 
     /// Type of the condition.
     pub fn kind(&self) -> &str {
-        match &self.form {
+        match &self.0 {
             StoredForm::Plain(plain) => plain.split_words().0,
-            StoredForm::Verbatim(kept) => &kept.0.r#type,
+            StoredForm::Verbatim(kept) => &kept.entry.r#type,
         }
     }
 
     /// Message for people.
     pub fn message(&self) -> &str {
-        match &self.form {
+        match &self.0 {
             StoredForm::Plain(plain) => plain.split_words().1,
-            StoredForm::Verbatim(kept) => &kept.0.message,
+            StoredForm::Verbatim(kept) => &kept.entry.message,
         }
     }
 
     /// The reason, if it is one of Rollcall's.
     pub fn parent_reason(&self) -> Option<ParentReason> {
-        match &self.form {
+        match &self.0 {
             StoredForm::Plain(plain) => Some(plain.reason),
-            StoredForm::Verbatim(kept) => kept.0.parent_reason(),
+            StoredForm::Verbatim(kept) => kept.entry.parent_reason(),
         }
     }
 
     /// The status, if it is one that a condition can have.
     pub fn condition_status(&self) -> Option<ConditionStatus> {
-        match &self.form {
+        match &self.0 {
             StoredForm::Plain(plain) => Some(plain.status),
-            StoredForm::Verbatim(kept) => kept.0.condition_status(),
+            StoredForm::Verbatim(kept) => kept.entry.condition_status(),
         }
     }
 
     /// Generation that the condition is about.
     pub fn observed_generation(&self) -> Option<i64> {
-        match &self.form {
+        match &self.0 {
             StoredForm::Plain(plain) => Some(plain.generation),
-            StoredForm::Verbatim(kept) => kept.0.observed_generation,
+            StoredForm::Verbatim(kept) => kept.entry.observed_generation,
         }
     }
 
     /// Time of the last status change; `None` where the entry has none that can be read.
     pub fn last_transition(&self) -> Option<Time> {
-        match &self.form {
-            StoredForm::Plain(plain) => Some(plain.since),
-            StoredForm::Verbatim(kept) => time::parse_rfc3339(&kept.0.last_transition_time),
+        match &self.0 {
+            StoredForm::Plain(plain) => Some(plain.since()),
+            StoredForm::Verbatim(kept) => time::parse_rfc3339(&kept.entry.last_transition_time),
         }
     }
 
     /// Time of the last status change as it is written there.
     pub fn last_transition_time(&self) -> String {
-        match &self.form {
-            StoredForm::Plain(plain) => time::format_seconds(plain.since),
-            StoredForm::Verbatim(kept) => kept.0.last_transition_time.clone(),
+        match &self.0 {
+            StoredForm::Plain(plain) => time::format_seconds(plain.since()),
+            StoredForm::Verbatim(kept) => kept.entry.last_transition_time.clone(),
         }
     }
 
@@ -214,8 +230,8 @@ impl OwnedCondition {
 
     /// Names the generation that the entry was sent for, where the server dropped it.
     pub(super) fn restore_generation(&mut self, sent: &[ConditionEntry]) {
-        let StoredForm::Verbatim(kept) = &mut self.form else { return };
-        let (held, text) = &mut **kept;
+        let StoredForm::Verbatim(kept) = &mut self.0 else { return };
+        let VerbatimCondition { index, entry: held, text } = &mut **kept;
         if held.observed_generation.is_some() {
             return;
         }
@@ -225,18 +241,18 @@ impl OwnedCondition {
         held.observed_generation = sent.iter().find(is).and_then(|entry| entry.observed_generation);
         let without = ConditionEntry { observed_generation: None, ..held.clone() };
         if serde_json::from_str::<Value>(text.get()).is_ok_and(|text| text == json!(without))
-            && let Some(plain) = PlainCondition::from_entry(held, true)
+            && let Some(plain) = PlainCondition::from_entry(*index, held, true)
         {
-            self.form = StoredForm::Plain(plain);
+            self.0 = StoredForm::Plain(plain);
         }
     }
 
     /// Bytes that it holds beside itself.
     pub(crate) fn heap_size(&self) -> usize {
-        match &self.form {
+        match &self.0 {
             StoredForm::Plain(plain) => plain.words.len(),
             StoredForm::Verbatim(kept) => {
-                let (entry, text) = &**kept;
+                let VerbatimCondition { entry, text, .. } = &**kept;
                 let words = [
                     &entry.r#type,
                     &entry.status,
@@ -272,7 +288,7 @@ mod tests {
     }
 
     fn is_plain(condition: &OwnedCondition) -> bool {
-        matches!(condition.form, StoredForm::Plain(_))
+        matches!(condition.0, StoredForm::Plain(_))
     }
 
     #[test]
@@ -293,6 +309,8 @@ mod tests {
             ("lastTransitionTime", json!("2026-01-01T00:00:00.5Z")),
             ("lastTransitionTime", json!("2026-01-01T01:00:00+01:00")),
             ("lastTransitionTime", json!("yesterday")),
+            ("lastTransitionTime", json!("1969-12-31T23:59:59Z")),
+            ("lastTransitionTime", json!("2200-01-01T00:00:00Z")),
             ("severity", json!("Error")),
             ("observedGeneration", json!(null)),
         ] {

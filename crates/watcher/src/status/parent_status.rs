@@ -64,6 +64,22 @@ pub enum GenerationOwner {
     Unknown,
 }
 
+/// A generation, or none, in no more room than a number. The least of all numbers, which no generation is, counts as none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct KeptGeneration(i64);
+
+impl KeptGeneration {
+    fn get(self) -> Option<i64> {
+        (self.0 != i64::MIN).then_some(self.0)
+    }
+}
+
+impl From<Option<i64>> for KeptGeneration {
+    fn from(generation: Option<i64>) -> Self {
+        KeptGeneration(generation.unwrap_or(i64::MIN))
+    }
+}
+
 /// The part of a parent's status that concerns Rollcall.
 #[derive(Clone, Debug)]
 pub struct ParentStatus {
@@ -74,9 +90,9 @@ pub struct ParentStatus {
     /// Condition types of other clients, with their managers if known, and whether their status is True.
     pub foreign: ThinList<(Box<str>, Box<str>, bool)>,
     /// Highest `observedGeneration` among the conditions of other clients.
-    pub foreign_generation: Option<i64>,
+    foreign_generation: KeptGeneration,
     /// `status.observedGeneration`.
-    pub observed_generation: Option<i64>,
+    observed_generation: KeptGeneration,
     /// To whom that belongs.
     pub generation_owner: GenerationOwner,
     /// Fingerprint of its shape: the names of its fields, but for those that Rollcall writes, and whether conditions can be
@@ -89,7 +105,7 @@ pub struct ParentStatus {
 }
 
 // Every parent has one for as long as it exists.
-const _: () = assert!(size_of::<ParentStatus>() <= 80);
+const _: () = assert!(size_of::<ParentStatus>() <= 64);
 
 impl ParentStatus {
     /// Reads the whole object.
@@ -112,8 +128,8 @@ impl ParentStatus {
             list: ListShape::NoStatus,
             ours: Box::default(),
             foreign: ThinList::default(),
-            foreign_generation: None,
-            observed_generation,
+            foreign_generation: None.into(),
+            observed_generation: observed_generation.into(),
             generation_owner,
             shape: 0,
             has_other_writers: managers.status.iter().any(|(manager, _)| manager != FIELD_MANAGER),
@@ -124,6 +140,16 @@ impl ParentStatus {
             read.shape = shape_of(&fields, &read.list);
         }
         read
+    }
+
+    /// `status.observedGeneration`.
+    pub fn observed_generation(&self) -> Option<i64> {
+        self.observed_generation.get()
+    }
+
+    /// Highest `observedGeneration` among the conditions of other clients.
+    pub fn foreign_generation(&self) -> Option<i64> {
+        self.foreign_generation.get()
     }
 
     /// Another manager than Rollcall owns `status.observedGeneration`.
@@ -139,7 +165,7 @@ impl ParentStatus {
     /// `status.observedGeneration` exists because of the schema's default or because Rollcall wrote it.
     pub fn has_own_generation(&self) -> bool {
         let is_own = matches!(self.generation_owner, GenerationOwner::Rollcall | GenerationOwner::Default);
-        is_own && self.observed_generation.is_some()
+        is_own && self.observed_generation().is_some()
     }
 
     fn read_conditions(
@@ -166,7 +192,7 @@ impl ParentStatus {
             read.read_condition(index, text, managers, own);
         }
         (self.ours, self.foreign) = (read.ours.into(), read.foreign.into());
-        self.foreign_generation = read.foreign_generation;
+        self.foreign_generation = read.foreign_generation.into();
         self.list = match self.ours.len() {
             0 => ListShape::WithoutOurs(Box::new(list.to_owned())),
             all if all == length => ListShape::OnlyOurs,

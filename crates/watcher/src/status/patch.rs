@@ -173,7 +173,7 @@ fn releases_generation(status: &ParentStatus) -> bool {
 
 fn observed_generation_ops(status: &ParentStatus, wanted: &WantedConditions) -> Vec<Value> {
     let path = "/status/observedGeneration";
-    match (wanted.observed_generation, status.observed_generation) {
+    match (wanted.observed_generation, status.observed_generation()) {
         (Some(new), Some(old)) if new != old => {
             vec![test_op(path, &json!(old)), json!({"op": "replace", "path": path, "value": new})]
         }

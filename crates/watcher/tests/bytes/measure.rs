@@ -35,8 +35,8 @@ pub(crate) struct MeasuredCluster {
     pub(crate) children: usize,
     /// Number of children of each parent.
     pub(crate) family: usize,
-    /// Status of the condition `Ready` of all of them.
-    pub(crate) ready: &'static str,
+    /// How many of them are not ready.
+    pub(crate) unready: usize,
     /// Without an engine it is the reflector alone that is measured.
     pub(crate) has_engine: bool,
 }
@@ -53,16 +53,27 @@ pub(crate) struct MeasuredBytes {
 
 /// Measures a parent with its tallies of its children, and without these: what a cluster takes more whose as many children have
 /// twice as many parents. Returns it with the reflector's own account.
+///
+/// Tables grow by doubling, so that one size says what the next step costs rather than what a parent does. This is the mean over
+/// sizes that spread evenly between a size and its double.
 pub(crate) fn measure_parent(cluster: MeasuredCluster) -> (usize, usize) {
-    let few = measure(cluster);
-    let many = measure(MeasuredCluster { family: cluster.family / 2, ..cluster });
-    let more = cluster.children / cluster.family;
-    ((many.total - few.total) / more, (many.estimated_total - few.estimated_total) / more)
+    let (mut held, mut estimated, mut parents) = (0, 0, 0);
+    for eighth in 8..16 {
+        let few = MeasuredCluster { children: cluster.children * eighth / 8, ..cluster };
+        let many = MeasuredCluster { family: few.family / 2, ..few };
+        // Each of the parents that are more has unready children of its own.
+        let more_unready = MeasuredCluster { unready: 2 * few.unready, ..few };
+        let (many, children) = (measure(many), measure(more_unready));
+        held += many.total - children.total;
+        estimated += many.estimated_total - children.estimated_total;
+        parents += few.children / few.family;
+    }
+    (held / parents, estimated / parents)
 }
 
 /// Measures a cluster at rest.
 pub(crate) fn measure(cluster: MeasuredCluster) -> MeasuredBytes {
-    let MeasuredCluster { children, family, ready, has_engine } = cluster;
+    let MeasuredCluster { children, family, unready, has_engine } = cluster;
     let reflector = Reflector::new(|| ());
     let mut engine = has_engine.then(engine);
     let start = ALLOCATOR.allocated();
@@ -70,12 +81,12 @@ pub(crate) fn measure(cluster: MeasuredCluster) -> MeasuredBytes {
     reflector.set_interest(parents_interest());
     reflector.set_interest(children_interest());
     for number in 0..parents {
-        feed(&reflector, &parents_interest(), &widget(number, ready));
+        feed(&reflector, &parents_interest(), &widget(number, unready == 0));
     }
     take_in(&reflector, engine.as_mut());
     let (between, held) = (ALLOCATOR.allocated(), reflector.held_bytes());
     for number in 0..children {
-        feed(&reflector, &children_interest(), &pod(number, number / family, ready));
+        feed(&reflector, &children_interest(), &pod(number, number / family, number % family >= unready));
     }
     take_in(&reflector, engine.as_mut());
     engine.as_mut().map(let_ready_parents_rest);
@@ -97,8 +108,8 @@ pub(crate) fn measure_recount(parents: usize) -> (usize, usize) {
     reflector.set_interest(parents_interest());
     reflector.set_interest(children_interest());
     for number in 0..parents {
-        feed(&reflector, &parents_interest(), &widget(number, "True"));
-        feed(&reflector, &children_interest(), &pod(number, number, "True"));
+        feed(&reflector, &parents_interest(), &widget(number, true));
+        feed(&reflector, &children_interest(), &pod(number, number, true));
         take_in(&reflector, Some(&mut engine));
     }
     let held = ALLOCATOR.allocated() - start;
@@ -192,10 +203,11 @@ fn parents_interest() -> Interest {
     Interest { parent: vec![rule], ..Interest::for_kind(WIDGETS, "example.com", "Widget") }
 }
 
-fn widget(number: usize, ready: &str) -> String {
-    let (reason, message) = match ready {
-        "True" => ("AllChildrenReady", "all 20 children are ready"),
-        _ => ("ChildrenProgressing", "1 of 20 not ready: Pod web-1 progressing"),
+fn widget(number: usize, is_ready: bool) -> String {
+    let (ready, reason, message) = if is_ready {
+        ("True", "AllChildrenReady", "all 20 children are ready")
+    } else {
+        ("False", "ChildrenProgressing", "1 of 20 not ready: Pod web-1 progressing")
     };
     format!(
         r#"{{"apiVersion":"example.com/v1","kind":"Widget","metadata":{{"name":"widget-{number}","namespace":"shop",
@@ -206,7 +218,8 @@ fn widget(number: usize, ready: &str) -> String {
     )
 }
 
-fn pod(number: usize, parent: usize, ready: &str) -> String {
+fn pod(number: usize, parent: usize, is_ready: bool) -> String {
+    let ready = if is_ready { "True" } else { "False" };
     format!(
         r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"web-7d9f8c6b5d-{number:05}","namespace":"shop",
         "uid":"11111111-0000-4000-8000-{number:012x}","resourceVersion":"{version}","generation":1,

@@ -45,7 +45,7 @@ impl ParentEvidence {
         let status = ParentStatus::read(&object.text, &OwnTypes::any());
         let meta = object.meta();
         self.kopf_marks += usize::from(has_kopf_mark(object.text.get()));
-        let speaks = status.has_foreign_generation() || status.foreign_generation.is_some();
+        let speaks = status.has_foreign_generation() || status.foreign_generation().is_some();
         self.generations += usize::from(speaks);
         let ready = status.foreign.iter().find(|(kind, ..)| &**kind == "Ready");
         self.parents.push(SeenParent {

@@ -62,7 +62,7 @@ pub(in crate::reflector) fn judge_outcome(
     status: &ParentStatus,
     rules: &[&ParentRule],
 ) -> HandledEvidence {
-    let is_said_beside = status.has_foreign_generation() || status.foreign_generation.is_some();
+    let is_said_beside = status.has_foreign_generation() || status.foreign_generation().is_some();
     let wants_proof = rules.iter().any(|rule| rule.kopf_marks == KopfMarkRule::Expected) && !is_said_beside;
     match kopf.outcome {
         Some(KopfOutcome::Failing) => HandledEvidence::Failed,

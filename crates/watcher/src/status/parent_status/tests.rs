@@ -116,7 +116,7 @@ fn what_an_operator_put_back_as_it_read_it_is_ours_still() {
     for mine in [ours("ChildrenFailed"), deleting] {
         let read = read(&atomic("db-operator", &json!([theirs, mine])));
         assert_eq!(types(&read), (vec!["Ready"], vec!["Synced"]));
-        assert_eq!(read.foreign_generation, Some(3));
+        assert_eq!(read.foreign_generation(), Some(3));
     }
 }
 
@@ -141,7 +141,7 @@ fn a_second_entry_of_ours_is_ours_too_and_proves_nothing() {
     };
     let read = read(&atomic("rollcall", &json!([entry(1), entry(2)])));
     assert_eq!(types(&read), (vec!["Ready", "Ready"], vec![]));
-    assert_eq!(read.foreign_generation, None);
+    assert_eq!(read.foreign_generation(), None);
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn what_we_said_by_a_type_that_no_policy_writes_any_more_proves_nothing() {
     let mut left = ours("AllChildrenReady");
     (left["type"], left["observedGeneration"]) = (json!("Healthy"), json!(7));
     let read = read(&atomic("rollcall", &json!([left])));
-    assert_eq!((types(&read), read.foreign_generation), ((vec![], vec!["Healthy"]), None));
+    assert_eq!((types(&read), read.foreign_generation()), ((vec![], vec!["Healthy"]), None));
 }
 
 #[test]

@@ -15,7 +15,12 @@ pub(crate) struct LiveCluster {
 impl LiveCluster {
     /// Starts a cluster with the CRDs of Shop and Database. The name keeps its files apart from those of other tests.
     pub(crate) async fn start(name: &str) -> LiveCluster {
-        let server = SandboxServer::start(SandboxOptions::default()).await.unwrap();
+        LiveCluster::start_with(name, SandboxOptions::default()).await
+    }
+
+    /// The same, on a server with these options.
+    pub(crate) async fn start_with(name: &str, options: SandboxOptions) -> LiveCluster {
+        let server = SandboxServer::start(options).await.unwrap();
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         std::fs::create_dir_all(&folder).unwrap();
         let cluster = LiveCluster { server, folder };

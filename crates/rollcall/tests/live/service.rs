@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Stdio};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ const LOOKS: usize = 6_000;
 pub(crate) struct RunningService {
     child: Child,
     address: String,
+    log: Arc<Mutex<Vec<String>>>,
 }
 
 impl Drop for RunningService {
@@ -43,9 +45,15 @@ impl RunningService {
             let line: Value = serde_json::from_str(&line).ok()?;
             Some(line["fields"]["listen"].as_str().or(line["listen"].as_str())?.to_owned())
         });
-        // What it says later is of no interest, but it has to be read.
-        thread::spawn(move || lines.for_each(drop));
-        RunningService { child, address: started.unwrap() }
+        let log = Arc::<Mutex<Vec<String>>>::default();
+        let kept = log.clone();
+        thread::spawn(move || lines.for_each(|line| kept.lock().unwrap().push(line)));
+        RunningService { child, address: started.unwrap(), log }
+    }
+
+    /// The lines of its log, since it has listened, that contain this.
+    pub(crate) fn logged(&self, word: &str) -> Vec<String> {
+        self.log.lock().unwrap().iter().filter(|line| line.contains(word)).cloned().collect()
     }
 
     pub(crate) fn process(&self) -> u32 {

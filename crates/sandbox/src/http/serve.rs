@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
 
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
-use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderName, USER_AGENT};
+use hyper::header::{ACCEPT, CONTENT_TYPE, DATE, HeaderName, HeaderValue, USER_AGENT};
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
@@ -16,14 +17,29 @@ use super::request_log::LoggedRequest;
 use super::response::{ResponseBody, whole_response};
 use super::server_state::ServerState;
 use super::stream::{self, WatchStream};
-use crate::store::{StoreRequest, StoreResponse};
+use crate::store::{EpochMillis, StoreRequest, StoreResponse};
 
 /// Longest request body that is read. More than any object the store accepts, so that the store itself can refuse a
 /// body as too large.
 const MAX_REQUEST_BODY_BYTES: usize = 8 * 1024 * 1024;
 
-/// Answers a request; an error closes the connection without a response.
+/// Answers a request, dated by the server's clock; an error closes the connection without a response.
 pub(super) async fn answer_request(
+    shared: Arc<ServerState>,
+    request: hyper::Request<Incoming>,
+) -> io::Result<hyper::Response<ResponseBody>> {
+    let clock = shared.clock.clone();
+    let mut response = find_answer(shared, request).await?;
+    response.headers_mut().insert(DATE, date_header(clock()));
+    Ok(response)
+}
+
+fn date_header(now: EpochMillis) -> HeaderValue {
+    let date = UNIX_EPOCH + Duration::from_millis(u64::try_from(now).unwrap_or(0));
+    HeaderValue::from_str(&httpdate::fmt_http_date(date)).unwrap_or_else(|_| HeaderValue::from_static(""))
+}
+
+async fn find_answer(
     shared: Arc<ServerState>,
     request: hyper::Request<Incoming>,
 ) -> io::Result<hyper::Response<ResponseBody>> {

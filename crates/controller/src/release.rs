@@ -327,3 +327,6 @@ async fn list_own_kind(client: &kube::Client, kind: &str) -> Result<Vec<ParentOb
         None => Ok(Vec::new()),
     }
 }
+
+#[cfg(test)]
+mod tests;

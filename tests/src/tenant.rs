@@ -176,7 +176,8 @@ impl TestTenant {
         self.play_first(app, part, usize::MAX).await
     }
 
-    async fn play_first(&self, app: &str, part: Option<&str>, count: usize) -> Result<()> {
+    /// Changes the behaviour of so many pods of the workload `app`, at most.
+    pub async fn play_first(&self, app: &str, part: Option<&str>, count: usize) -> Result<()> {
         // A parent may already report missing children while the controllers are about to create them.
         self.until_pods(app, 1).await?;
         let query = format!("labelSelector=app={app}");

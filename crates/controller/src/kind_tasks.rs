@@ -103,6 +103,11 @@ impl KindTasks {
         }
     }
 
+    /// Returns `true` if any kind is followed.
+    pub(crate) fn follows_any(&self) -> bool {
+        !self.running.is_empty()
+    }
+
     /// Relists one kind, because its interest changed in a way that the plan does not show.
     pub(crate) fn restart_kind(&mut self, id: KindId) {
         if let Some(plan) = self.running.get(&id).map(|task| (*task.plan).clone()) {

@@ -8,7 +8,7 @@ use aggregator::Availability;
 use api::policy::{
     AvailabilityMode, EvidenceMode, KindRef, ObservedGenerationMode, ReadinessPolicySpec, WriteMode,
 };
-use readiness::StuckLimits;
+use readiness::{RuleKind, StuckLimits};
 use rollcall_cel::ProofExpression;
 use watcher::plan::{
     KopfMarkRule, LabelMatcher, ObservedGenerationRule, OutcomeRetention, ProofRule, ShapeMatcher,
@@ -190,6 +190,15 @@ impl CompiledPolicy {
     /// True if the policy remembers outcomes of deleted children.
     pub fn remembers_outcomes(&self) -> bool {
         self.groups.iter().any(|group| group.after != OutcomeRetention::Forget)
+    }
+
+    /// True if the policy bears with disruptions of workloads that it judges by the built-in rules.
+    pub fn counts_on_budgets(&self) -> bool {
+        let has_evictable_pods = |group: &CompiledGroup| {
+            group.rule.is_none()
+                && RuleKind::from_group_kind(&group.kind.group, &group.kind.kind).has_evictable_pods()
+        };
+        self.availability == Availability::Tolerant && self.groups.iter().any(has_evictable_pods)
     }
 }
 

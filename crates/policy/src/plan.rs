@@ -128,6 +128,8 @@ pub struct WatchPlan {
     pub policies: BTreeMap<PolicyId, (EnginePolicy, PolicySummary)>,
     /// A policy selects parents by the labels of their namespaces.
     pub namespaces: bool,
+    /// A policy keeps parents True during disruptions that PodDisruptionBudgets allow.
+    pub budgets: bool,
 }
 
 /// Types of conditions that policies wrote which do not do so any more, by parent kind.
@@ -290,6 +292,7 @@ impl WatchPlan {
             entry.interest.add_excerpt_fields(proof.expression.parent_fields());
         }
         self.namespaces |= compiled.namespace_selector.is_some();
+        self.budgets |= compiled.counts_on_budgets();
         let mut kinds = vec![parent];
         let mut groups = Vec::new();
         for group in &compiled.groups {

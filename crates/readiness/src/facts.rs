@@ -51,19 +51,19 @@ pub enum OwnerKind {
     Other,
 }
 
-/// Number of replicas that an update may take away, as the API writes it.
+/// Number of replicas, as the API writes it: of those that an update or a disruption may take away, or has to leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MaxUnavailable {
+pub enum ReplicaAmount {
     /// This number of replicas.
     Count(i64),
     /// This percentage of the wanted replicas.
     Percent(i64),
 }
 
-impl MaxUnavailable {
+impl ReplicaAmount {
     /// Parses a percentage such as `25%`.
-    pub fn from_text(text: &str) -> Option<MaxUnavailable> {
-        text.strip_suffix('%')?.parse().ok().map(MaxUnavailable::Percent)
+    pub fn from_text(text: &str) -> Option<ReplicaAmount> {
+        text.strip_suffix('%')?.parse().ok().map(ReplicaAmount::Percent)
     }
 }
 
@@ -92,7 +92,9 @@ pub struct SpecFacts {
     /// `updateStrategy.rollingUpdate.partition`
     pub partition: Option<i64>,
     /// `updateStrategy.rollingUpdate.maxUnavailable`
-    pub max_unavailable: Option<MaxUnavailable>,
+    pub max_unavailable: Option<ReplicaAmount>,
+    /// `selector.matchLabels`: labels that every pod of a workload has.
+    pub pod_labels: Vec<(Box<str>, Box<str>)>,
     /// `completions`
     pub completions: Option<i64>,
     /// `parallelism`

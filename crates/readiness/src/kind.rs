@@ -122,6 +122,12 @@ impl RuleKind {
         matches!(self, Deployment | StatefulSet | DaemonSet | ReplicaSet | Job)
     }
 
+    /// Returns `true` if evictions take pods of this kind of workload away, as far as PodDisruptionBudgets allow; those of a
+    /// DaemonSet stay while a node is drained.
+    pub const fn has_evictable_pods(self) -> bool {
+        matches!(self, RuleKind::Deployment | RuleKind::StatefulSet)
+    }
+
     /// Returns the rules for a kind of an API group; the group is empty for the core group.
     pub fn from_group_kind(group: &str, kind: &str) -> RuleKind {
         match (group, kind) {

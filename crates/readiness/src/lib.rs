@@ -8,6 +8,7 @@ mod child_weight;
 mod counted_unit;
 mod crash_loop;
 mod custom;
+mod disruption_budget;
 mod facts;
 mod finalizer_holder;
 mod kind;
@@ -34,9 +35,10 @@ pub use custom::{
     is_part_state_field, is_pausing_annotation, is_rest_switch, is_state_field, is_state_field_within,
     is_trouble_list, part_flag_says, part_share, says_at_rest, says_paused,
 };
+pub use disruption_budget::DisruptionBudget;
 pub use facts::{
-    ConditionFacts, ConditionLocation, ContainerExit, CountField, Facts, LaggingField, MaxUnavailable,
-    OwnerKind, PodContainers, SpecFacts, StateField, StatusFacts, TruthValue, UnreadyContainer,
+    ConditionFacts, ConditionLocation, ContainerExit, CountField, Facts, LaggingField, OwnerKind,
+    PodContainers, ReplicaAmount, SpecFacts, StateField, StatusFacts, TruthValue, UnreadyContainer,
     WellKnownName,
 };
 pub use finalizer_holder::{FinalizerHold, LikelyFinalizerHolder, likely_holder};
@@ -44,7 +46,7 @@ pub use kind::RuleKind;
 pub use pod_refusal::{PodCreationAttempt, PodShortage, assess_refused_pods, lacks_pods};
 pub use reason::{CustomReason, Reason};
 pub use reason_token::ReasonToken;
-pub use rules::{steadiness_beside, whole_replicas};
+pub use rules::{KnownBeside, steadiness_beside, whole_replicas};
 pub use steadiness::Steadiness;
 pub use stuck_limits::StuckLimits;
 pub use text::BoundedText;

@@ -5,14 +5,27 @@ use acceptance::expectation::{StateExpectation, because, mentions, says};
 use acceptance::objects::{deployment, owned_by, playing, stateful_set};
 use acceptance::policies::TenantPolicies as _;
 use acceptance::recorder::StateRecorder;
+use acceptance::rights::TenantRights as _;
 use acceptance::rollcall::{RollcallProcess, TenantRollcall as _};
 use acceptance::tenant::TestTenant;
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
 /// A ready `Database` over a Deployment of three pods and a StatefulSet of three.
 async fn ready_tenant(word: &str, policy: Value) -> Result<(TestTenant, RollcallProcess)> {
+    ready_tenant_beside(word, policy, &[]).await
+}
+
+/// The same beside objects that were there before Rollcall was.
+async fn ready_tenant_beside(
+    word: &str,
+    policy: Value,
+    objects: &[Value],
+) -> Result<(TestTenant, RollcallProcess)> {
     let tenant = TestTenant::start(word).await?;
+    for object in objects {
+        tenant.create(object.clone()).await?;
+    }
     tenant.crd(&CrdBuilder::new("Database")).await?;
     let mut policy = policy;
     policy["children"] = json!([tenant.child("Deployment"), tenant.child("StatefulSet")]);
@@ -111,5 +124,64 @@ async fn a_new_template_and_a_loss_beyond_the_budget_are_told() -> Result<()> {
     let template = playing("hold", deployment("web", 3))["spec"]["template"].clone();
     tenant.change("Deployment/web", json!({ "spec": { "template": template } })).await?;
     tenant.until("Database/db", says("Ready", "False").and(mentions("Ready", "Deployment web"))).await?;
+    Ok(())
+}
+
+/// What evictions may take away of the pods of a workload.
+fn disruption_budget(app: &str, bound: &str, amount: &Value) -> Value {
+    json!({
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": { "name": app },
+        "spec": { "selector": { "matchLabels": { "app": app } }, bound: amount },
+    })
+}
+
+#[tokio::test]
+async fn a_disruption_within_the_budget_of_the_pods_is_told_nobody_also_not_after_a_restart() -> Result<()> {
+    let budgets = [
+        disruption_budget("web", "minAvailable", &json!("25%")),
+        disruption_budget("store", "maxUnavailable", &json!(2)),
+    ];
+    let (tenant, mut rollcall) = ready_tenant_beside("churn-budget", json!({}), &budgets).await?;
+    let recorder = StateRecorder::start(&tenant, &["Database"]).await?;
+    // Both lose more than their own budget allows.
+    for (app, workload) in [("web", "Deployment/web"), ("store", "StatefulSet/store")] {
+        tenant.play_first(app, Some("crash"), 2).await?;
+        tenant.until(workload, available(1, 3)).await?;
+    }
+    let named = mentions("Ready", "0 of 2 ready").and(mentions("Ready", "StatefulSet store"));
+    tenant.until("Database/db", says("Ready", "True").and(named)).await?;
+    ensure!(rollcall.terminate().await?.success());
+    let rollcall = tenant.rollcall(&[]).await?;
+    rollcall.until_metric("rollcall_available_children", &[], |children| children >= 2.0).await?;
+    let recording = recorder.stop().await?;
+    let parent = tenant.address("Database/db")?;
+    let transcript = recording.transcript(&parent, "Ready");
+    assert_eq!(recording.statuses(&parent, "Ready"), ["True"], "{transcript}");
+
+    // None of them is left.
+    tenant.play("store", Some("crash")).await?;
+    tenant.until("Database/db", says("Ready", "False").and(mentions("Ready", "StatefulSet store"))).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn without_the_right_to_read_budgets_the_own_one_of_a_workload_counts() -> Result<()> {
+    let budget = disruption_budget("store", "maxUnavailable", &json!(2));
+    let tenant = TestTenant::start("churn-unread").await?;
+    tenant.create(budget).await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    let children = json!([tenant.child("StatefulSet")]);
+    tenant.policy("db", "Database", json!({ "children": children, "settle": "200ms" })).await?;
+    // A strict policy needs none.
+    let mut policies = tenant.policies().await?;
+    policies.iter_mut().for_each(|policy| policy["spec"]["availability"] = json!("strict"));
+    tenant.grant_for(&policies)?;
+    let rollcall = tenant.rollcall_at(tenant.plane.url(), &[]).await?;
+    rollcall.until_printed("cannot watch PodDisruptionBudgets").await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
+    tenant.create(owned_by(&db, stateful_set("store", 3))).await?;
+    tenant.until("Database/db", says("Ready", "True")).await?;
+    tenant.play_first("store", Some("crash"), 2).await?;
+    tenant.until("Database/db", says("Ready", "False").and(mentions("Ready", "StatefulSet store"))).await?;
     Ok(())
 }

@@ -4,6 +4,7 @@ mod acceptance_notices;
 mod claim_changes;
 mod conditions;
 mod departures;
+mod disruption_budgets;
 mod grants;
 mod group_policies;
 mod inventory_client;

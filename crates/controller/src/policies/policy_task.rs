@@ -104,6 +104,10 @@ impl PolicyTask {
                     self.settle_departure(departure, &mut state)
                 }
                 _ = state.libraries.next_change() => true,
+                budgets = state.budgets.next_change() => {
+                    self.context.reflector.set_disruption_budgets(budgets);
+                    std::mem::take(&mut state.awaits_budgets)
+                }
                 Some(request) = requests.recv() => {
                     kinds.handle_request(request);
                     false
@@ -298,6 +302,14 @@ impl PolicyTask {
         let mut plan = build_plan(&state.book.in_use, &state.released, &mut state.registry, &state.libraries);
         let others = state.others.speaking(&self.settings, now);
         plan.leave_to(others.iter().flat_map(|other| other.rules(&state.book)), &state.registry);
+        if plan.budgets {
+            state.budgets.follow(&self.context);
+        }
+        // Where something is followed already, it goes on meanwhile.
+        state.awaits_budgets = state.budgets.is_awaited() && !kinds.follows_any();
+        if state.awaits_budgets {
+            return Ok(());
+        }
         if plan.namespaces && state.namespaces.is_none() {
             state.namespaces = Some(self.follow_own(namespace_kind));
         }

@@ -20,6 +20,7 @@ use watcher::{ApiFailureCause, FollowEvent, FollowFailure, ParentObject};
 
 use super::claim_changes::ClaimChange;
 use super::departures::Departures;
+use super::disruption_budgets::DisruptionBudgets;
 use super::group_policies::GroupPolicies;
 use super::inventory_client::InventoryResult;
 use super::namespace_selection::{NamespaceLabels, RelistSchedule};
@@ -56,6 +57,9 @@ pub(super) struct PolicyTaskState {
     pub(super) namespace_labels: StagedList<Box<str>, NamespaceLabels>,
     pub(super) relists: RelistSchedule,
     pub(super) libraries: ScriptLibraries,
+    pub(super) budgets: DisruptionBudgets,
+    /// A plan is not followed yet, because budgets are awaited.
+    pub(super) awaits_budgets: bool,
     pub(super) rights: RightsReviewer,
     pub(super) failures: FailureReporter,
 }
@@ -66,6 +70,7 @@ impl PolicyTaskState {
         let mut state = PolicyTaskState { failures: failures.clone(), ..PolicyTaskState::default() };
         state.departures.failures = failures.clone();
         state.libraries.failures = failures.clone();
+        state.budgets.failures = failures.clone();
         state
     }
 

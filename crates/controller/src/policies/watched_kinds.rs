@@ -37,3 +37,15 @@ pub(crate) fn namespace_kind() -> ApiKind {
         has_status: true,
     }
 }
+
+/// PodDisruptionBudget, as it is served.
+pub(super) fn budget_kind() -> ApiKind {
+    ApiKind {
+        group: "policy".into(),
+        version: "v1".into(),
+        kind: "PodDisruptionBudget".into(),
+        plural: "poddisruptionbudgets".into(),
+        namespaced: true,
+        has_status: true,
+    }
+}

@@ -25,7 +25,8 @@ pub struct RbacRule {
     pub verbs: &'static [&'static str],
     /// What the rule is for, in a few words.
     pub purpose: &'static str,
-    /// Without it nothing of the policy can be evaluated or written; otherwise only an explanation is missing.
+    /// Without it nothing of the policy can be evaluated or written; otherwise only an explanation is missing, or what bears with a
+    /// disruption.
     pub essential: bool,
 }
 
@@ -174,6 +175,11 @@ fn read_rules(policy: &CompiledPolicy, crds: &CrdNames) -> Vec<RbacRule> {
     if policy.namespace_selector.is_some() {
         let purpose = "labels of the parents' namespaces, which the policy selects by";
         rules.push(RbacRule::new("", &["namespaces"], WATCH_VERBS, purpose));
+    }
+    if policy.counts_on_budgets() {
+        let purpose = "how many pods of a workload a disruption may take away";
+        let budgets = RbacRule::new("policy", &["poddisruptionbudgets"], WATCH_VERBS, purpose);
+        rules.push(budgets.for_explanations());
     }
     rules
 }

@@ -17,7 +17,7 @@ pub(crate) use cluster::remaining_namespace_content;
 pub(crate) use pod::judge_pod;
 pub(crate) use progress::limit_progress;
 pub(crate) use steady::is_available_workload;
-pub use steady::{steadiness_beside, whole_replicas};
+pub use steady::{KnownBeside, steadiness_beside, whole_replicas};
 
 use crate::Reason;
 use crate::branch::Branch;

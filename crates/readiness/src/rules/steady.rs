@@ -3,7 +3,8 @@
 
 use super::count::clamp_count;
 use super::replica_numbers::ReplicaNumbers;
-use crate::facts::{Facts, MaxUnavailable};
+use crate::disruption_budget::DisruptionBudget;
+use crate::facts::{Facts, ReplicaAmount};
 use crate::kind::RuleKind;
 use crate::stale_generation::rule_on_stale_generation;
 use crate::{Level, Reason, Steadiness, Verdict};
@@ -17,11 +18,19 @@ pub fn whole_replicas(kind: RuleKind, f: &Facts) -> Option<u32> {
     (counts && is_whole && n.replicas > 0).then(|| clamp_count(n.replicas))
 }
 
-/// How far a workload of this verdict can be counted on that had so many replicas when it was rolled out whole last: what is
-/// wanted beyond these takes nothing away.
-pub fn steadiness_beside(kind: RuleKind, f: &Facts, verdict: &Verdict, whole: u32) -> Steadiness {
+/// What is known of a workload beside its own fields.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KnownBeside {
+    /// Number of replicas that it had when it was rolled out whole last: what is wanted beyond these takes nothing away.
+    pub whole: Option<u32>,
+    /// The PodDisruptionBudget that covers its pods. It may take away no fewer than the workload's own budget does.
+    pub budget: Option<DisruptionBudget>,
+}
+
+/// How far a workload of this verdict can be counted on of which this is known.
+pub fn steadiness_beside(kind: RuleKind, f: &Facts, verdict: &Verdict, known: KnownBeside) -> Steadiness {
     let is_number = matches!(verdict.reason, Reason::Count(..) | Reason::StaleGeneration);
-    if verdict.level != Level::Progressing || !is_number || !is_available(kind, f, Some(i64::from(whole))) {
+    if verdict.level != Level::Progressing || !is_number || !is_available(kind, f, known) {
         verdict.steadiness
     } else if rule_on_stale_generation(f).is_some() {
         Steadiness::Unobserved
@@ -32,63 +41,66 @@ pub fn steadiness_beside(kind: RuleKind, f: &Facts, verdict: &Verdict, whole: u3
 
 /// Returns `true` if the workload was rolled out and available when its status was written.
 pub(crate) fn is_available_workload(kind: RuleKind, f: &Facts) -> bool {
-    is_available(kind, f, None)
+    is_available(kind, f, KnownBeside::default())
 }
 
-fn is_available(kind: RuleKind, f: &Facts, whole: Option<i64>) -> bool {
+fn is_available(kind: RuleKind, f: &Facts, known: KnownBeside) -> bool {
     match kind {
-        RuleKind::Deployment => is_available_deployment(f, whole),
-        RuleKind::StatefulSet => is_available_stateful_set(f, whole),
-        RuleKind::DaemonSet => is_available_daemon_set(f, whole),
+        RuleKind::Deployment => is_available_deployment(f, known),
+        RuleKind::StatefulSet => is_available_stateful_set(f, known),
+        RuleKind::DaemonSet => is_available_daemon_set(f, known),
         _ => false,
     }
 }
 
 /// A Deployment keeps the reason `NewReplicaSetAvailable` of its condition `Progressing` from the end of a rollout to the
 /// beginning of the next one, and its condition `Available` counts by its own `maxUnavailable` of what is wanted now. That may
-/// be all of the replicas; one is wanted at least.
-pub(super) fn is_available_deployment(f: &Facts, whole: Option<i64>) -> bool {
+/// be all of the replicas; one is wanted at least. A disruption within a PodDisruptionBudget may take away more.
+pub(super) fn is_available_deployment(f: &Facts, known: KnownBeside) -> bool {
     let n = ReplicaNumbers::from_facts(f);
     let progressing = f.status.find_true_condition("Progressing");
-    let has_lost_nothing = whole.is_some_and(|whole| n.available >= whole);
+    let has_lost_nothing = known.whole.is_some_and(|whole| n.available >= i64::from(whole));
+    let is_disrupted = || known.budget.is_some_and(|_| is_within_budget((n.wanted, known), n.available, 0));
     f.spec.paused != Some(true)
         && progressing.is_some_and(|c| &*c.reason == "NewReplicaSetAvailable")
-        && (has_lost_nothing || f.status.find_true_condition("Available").is_some())
+        && (has_lost_nothing || f.status.find_true_condition("Available").is_some() || is_disrupted())
         && n.updated == n.replicas
         && (n.available > 0 || n.wanted == 0)
 }
 
 /// The current revision of a StatefulSet becomes the updated one at the end of a rollout. It is that in the middle of one, too,
 /// which goes back to where it came from. A pod that is about to end is not counted as updated any more.
-pub(super) fn is_available_stateful_set(f: &Facts, whole: Option<i64>) -> bool {
+pub(super) fn is_available_stateful_set(f: &Facts, known: KnownBeside) -> bool {
     let n = ReplicaNumbers::from_facts(f);
     // API servers before 1.22 do not count available replicas.
     let available = f.status.available.unwrap_or(n.ready);
     let budget = match f.spec.max_unavailable {
         None => 1,
-        Some(MaxUnavailable::Count(count)) => count,
-        Some(MaxUnavailable::Percent(percent)) => (n.wanted.saturating_mul(percent) / 100).max(1),
+        Some(ReplicaAmount::Count(count)) => count,
+        Some(ReplicaAmount::Percent(percent)) => (n.wanted.saturating_mul(percent) / 100).max(1),
     };
     !f.spec.on_delete
         && f.status.revisions_match == Some(true)
-        && is_within_budget((n.wanted, whole), available.min(n.updated), budget)
+        && is_within_budget((n.wanted, known), available.min(n.updated), budget)
 }
 
 /// Every pod of a rolled-out DaemonSet is of the current template; a new node has none yet.
-pub(super) fn is_available_daemon_set(f: &Facts, whole: Option<i64>) -> bool {
+pub(super) fn is_available_daemon_set(f: &Facts, known: KnownBeside) -> bool {
     let Some(wanted) = f.status.desired else { return false };
     let n = ReplicaNumbers::from_facts(f);
     let budget = match f.spec.max_unavailable {
         None => 1,
-        Some(MaxUnavailable::Count(count)) => count,
+        Some(ReplicaAmount::Count(count)) => count,
         // Rounded up: the controller of DaemonSets does, unlike that of StatefulSets.
-        Some(MaxUnavailable::Percent(percent)) => wanted.saturating_mul(percent).saturating_add(99) / 100,
+        Some(ReplicaAmount::Percent(percent)) => wanted.saturating_mul(percent).saturating_add(99) / 100,
     };
-    !f.spec.on_delete && n.updated >= n.replicas && is_within_budget((wanted, whole), n.available, budget)
+    !f.spec.on_delete && n.updated >= n.replicas && is_within_budget((wanted, known), n.available, budget)
 }
 
-/// Some replica is available, and no more are missing than the budget allows: of what is wanted, or of what there was.
-fn is_within_budget((wanted, whole): (i64, Option<i64>), available: i64, budget: i64) -> bool {
-    let counted = whole.map_or(wanted, |whole| whole.min(wanted));
+/// Some replica is available, and no more are missing than the workload's own budget, or that of its pods, allows: of what is
+/// wanted, or of what there was.
+fn is_within_budget((wanted, known): (i64, KnownBeside), available: i64, own: i64) -> bool {
+    let counted = known.whole.map_or(wanted, |whole| i64::from(whole).min(wanted));
+    let budget = known.budget.map_or(0, |budget| budget.allowance(counted)).max(own);
     wanted == 0 || available >= counted.saturating_sub(budget.max(0)).max(1)
 }

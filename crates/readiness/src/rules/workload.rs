@@ -2,7 +2,9 @@
 
 use super::count::clamp_count;
 use super::replica_numbers::ReplicaNumbers;
-use super::steady::{is_available_daemon_set, is_available_deployment, is_available_stateful_set};
+use super::steady::{
+    KnownBeside, is_available_daemon_set, is_available_deployment, is_available_stateful_set,
+};
 use crate::branch::Branch;
 use crate::counted_unit::CountedUnit;
 use crate::facts::{ConditionFacts, Facts, OwnerKind, TruthValue};
@@ -107,7 +109,7 @@ pub(super) fn judge_deployment<'a>(f: &'a Facts, limits: &StuckLimits) -> Readin
     };
     // A pause is neutral, so it must not hide a shortage of old replicas.
     if let Some(ruling) = if paused { None } else { rollout() }.or_else(numbers) {
-        return keep_steady(ruling, is_available_deployment(f, None));
+        return keep_steady(ruling, is_available_deployment(f, KnownBeside::default()));
     }
     if let Some(c) = f.status.find_condition("Available").filter(|c| c.status != TruthValue::True) {
         return ReadinessRuling::progressing(
@@ -136,7 +138,7 @@ pub(super) fn judge_stateful_set(f: &Facts) -> ReadinessRuling<'_> {
         })
         .or_else(|| rule_on_surplus(n.replicas, "spec.replicas", n.wanted));
     if let Some(ruling) = numbers {
-        return keep_steady(ruling, is_available_stateful_set(f, None));
+        return keep_steady(ruling, is_available_stateful_set(f, KnownBeside::default()));
     }
     // The revisions match in the middle of a rollout, too, that goes back to where it came from.
     let current = f.status.revisions_match == Some(true);
@@ -148,7 +150,10 @@ pub(super) fn judge_stateful_set(f: &Facts) -> ReadinessRuling<'_> {
     if n.updated < n.wanted - partition {
         let branch = Branch::Counts("status.updatedReplicas", n.updated, "spec.replicas", n.wanted);
         let reason = Reason::Count(CountedUnit::Updated, clamp_count(n.updated), clamp_count(n.wanted));
-        return keep_steady(ReadinessRuling::progressing(reason, branch), is_available_stateful_set(f, None));
+        return keep_steady(
+            ReadinessRuling::progressing(reason, branch),
+            is_available_stateful_set(f, KnownBeside::default()),
+        );
     }
     if !current && partition > 0 {
         let branch = Branch::Fact("all replicas at or above the partition are updated");
@@ -177,7 +182,7 @@ pub(super) fn judge_daemon_set(f: &Facts) -> ReadinessRuling<'_> {
                 rule_on_shortage(CountedUnit::Available, "status.numberAvailable", n.available, of, wanted)
             });
     if let Some(ruling) = numbers {
-        return keep_steady(ruling, is_available_daemon_set(f, None));
+        return keep_steady(ruling, is_available_daemon_set(f, KnownBeside::default()));
     }
     if f.spec.on_delete && n.updated < wanted {
         return ready_on_delete();

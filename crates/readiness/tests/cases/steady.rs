@@ -2,7 +2,10 @@
 //!
 //! `STEADINESS/REASON apiVersion Kind | parts…`.
 
-use readiness::{Level, StuckLimits, assess, steadiness_beside, whole_replicas};
+use readiness::{
+    DisruptionBudget, KnownBeside, Level, ReplicaAmount, StuckLimits, assess, steadiness_beside,
+    whole_replicas,
+};
 
 use crate::object::{decode, kind_of, parse_line, table_lines};
 
@@ -105,11 +108,53 @@ fn a_workload_that_is_scaled_by_any_number_is_steady_while_it_has_what_it_had() 
     for line in table_lines(SCALED) {
         let (head, object) = parse_line(line);
         let (expected, whole) = head.split_once('/').unwrap();
-        let whole = whole.parse().unwrap();
+        let known = KnownBeside { whole: Some(whole.parse().unwrap()), budget: None };
         let child = decode(&object);
         let kind = kind_of(&child);
         let verdict = assess(kind, &child.facts, &StuckLimits::default()).verdict;
-        let told = format!("{:?}", steadiness_beside(kind, &child.facts, &verdict, whole));
+        let told = format!("{:?}", steadiness_beside(kind, &child.facts, &verdict, known));
+        assert_eq!(told, expected, "{line}");
+    }
+}
+
+/// `STEADINESS/BUDGET apiVersion Kind | parts…`: of the pods; `2` and `40%` may be missing, `>=2` and `>=40%` have to be there.
+const DISRUPTED: &str = r"
+Unsteady/0 apps/v1 StatefulSet | gen=3 | obs=3 | spec.replicas=5 | replicas=5 | readyReplicas=3 | availableReplicas=3 | updatedReplicas=5 | currentRevision=a | updateRevision=a
+Available/2 apps/v1 StatefulSet | gen=3 | obs=3 | spec.replicas=5 | replicas=5 | readyReplicas=3 | availableReplicas=3 | updatedReplicas=5 | currentRevision=a | updateRevision=a
+Unsteady/2 apps/v1 StatefulSet | gen=3 | obs=3 | spec.replicas=5 | replicas=5 | readyReplicas=2 | availableReplicas=2 | updatedReplicas=5 | currentRevision=a | updateRevision=a
+Available/>=2 apps/v1 StatefulSet | gen=3 | obs=3 | spec.replicas=5 | replicas=4 | readyReplicas=2 | availableReplicas=2 | updatedReplicas=4 | currentRevision=a | updateRevision=a
+Available/>=40% apps/v1 StatefulSet | gen=3 | obs=3 | spec.replicas=5 | replicas=4 | readyReplicas=2 | availableReplicas=2 | updatedReplicas=4 | currentRevision=a | updateRevision=a
+# A narrower one takes nothing of its own budget away, and none lets all of them go.
+Available/0 apps/v1 StatefulSet | gen=3 | obs=3 | spec.replicas=5 | replicas=5 | readyReplicas=4 | availableReplicas=4 | updatedReplicas=5 | currentRevision=a | updateRevision=a
+Unsteady/5 apps/v1 StatefulSet | gen=3 | obs=3 | spec.replicas=5 | replicas=5 | readyReplicas=0 | availableReplicas=0 | updatedReplicas=5 | currentRevision=a | updateRevision=a
+# A rollout, and what fails, is no disruption.
+Unsteady/5 apps/v1 StatefulSet | gen=3 | obs=3 | spec.replicas=5 | replicas=5 | readyReplicas=3 | availableReplicas=3 | updatedReplicas=1 | currentRevision=a | updateRevision=b
+Available/60% apps/v1 Deployment | gen=4 | obs=4 | spec.replicas=4 | replicas=4 | updatedReplicas=4 | readyReplicas=2 | availableReplicas=2 | -Available | +Progressing:NewReplicaSetAvailable
+Unsteady/1 apps/v1 Deployment | gen=4 | obs=4 | spec.replicas=4 | replicas=4 | updatedReplicas=4 | readyReplicas=2 | availableReplicas=2 | -Available | +Progressing:NewReplicaSetAvailable
+Unsteady/60% apps/v1 Deployment | gen=4 | obs=4 | spec.replicas=4 | replicas=5 | updatedReplicas=2 | readyReplicas=4 | availableReplicas=4 | +Available | +Progressing:ReplicaSetUpdated
+Unsteady/60% apps/v1 Deployment | gen=4 | obs=4 | spec.replicas=4 | replicas=4 | updatedReplicas=4 | readyReplicas=2 | availableReplicas=2 | -Available | -Progressing:ProgressDeadlineExceeded
+";
+
+fn budget(text: &str) -> DisruptionBudget {
+    let amount = |text: &str| {
+        ReplicaAmount::from_text(text).unwrap_or_else(|| ReplicaAmount::Count(text.parse().unwrap()))
+    };
+    match text.strip_prefix(">=") {
+        Some(least) => DisruptionBudget::MinAvailable(amount(least)),
+        None => DisruptionBudget::MaxUnavailable(amount(text)),
+    }
+}
+
+#[test]
+fn a_workload_is_steady_while_a_disruption_keeps_within_the_budget_of_its_pods() {
+    for line in table_lines(DISRUPTED) {
+        let (head, object) = parse_line(line);
+        let (expected, text) = head.split_once('/').unwrap();
+        let known = KnownBeside { whole: None, budget: Some(budget(text)) };
+        let child = decode(&object);
+        let kind = kind_of(&child);
+        let verdict = assess(kind, &child.facts, &StuckLimits::default()).verdict;
+        let told = format!("{:?}", steadiness_beside(kind, &child.facts, &verdict, known));
         assert_eq!(told, expected, "{line}");
     }
 }

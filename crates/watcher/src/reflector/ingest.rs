@@ -173,7 +173,8 @@ fn derive_row(
 ) -> (ObjectRow, Vec<u16>) {
     let (interest, meta, store) = (&*plan.interest, &child.meta, &parts.store);
     let (mut assessed, awaited) = assess_by_rules(parts, plan, (child, object), &links);
-    let whole = count_on_whole(interest, &child.facts, &mut assessed, before);
+    let budget = interest.judge.has_evictable_pods().then(|| parts.budgets.find(child)).flatten();
+    let whole = count_on_whole(interest, &child.facts, &mut assessed, (before, budget));
     let mut row = store.build_row(interest, meta, assessed, links, parent);
     for rule_index in &awaited {
         row.await_rule_since(*rule_index, parts.assessor.now());

@@ -9,6 +9,7 @@ mod assess;
 mod awaited;
 mod deletion;
 mod dirty;
+mod disruption_budgets;
 mod finalizers;
 mod generation_marks;
 mod generation_practice;
@@ -64,6 +65,7 @@ use slots::RowSlot;
 use uid_key::UidKey;
 
 pub use awaited::AwaitedVersion;
+pub use disruption_budgets::NamespaceBudgets;
 pub use finalizers::FinalizerChange;
 pub use judgement_queue::Judgement;
 pub use memory::{
@@ -288,6 +290,11 @@ impl Reflector {
     /// Sets the current time for custom rules.
     pub fn set_now(&self, now: Time) {
         self.0.assessor.set_now(now);
+    }
+
+    /// Sets all PodDisruptionBudgets. A workload that lacks no more pods than the one of its pods allows is available.
+    pub fn set_disruption_budgets(&self, budgets: NamespaceBudgets) {
+        self.0.budgets.replace(budgets);
     }
 
     /// Sets the labels of a namespace; returns `true` if they changed. Parents selected by them have to be relisted.

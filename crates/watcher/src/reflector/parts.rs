@@ -2,6 +2,7 @@
 
 use super::assess::ObjectAssessor;
 use super::awaited::AwaitedVersions;
+use super::disruption_budgets::BudgetTable;
 use super::finalizers::FinalizerLog;
 use super::generation_marks::GenerationMarks;
 use super::judgement_queue::JudgementQueue;
@@ -18,7 +19,7 @@ use super::rows::Rows;
 ///
 /// **Lock order:** the memory of outcomes first, then a shard of slots, then tombstones. All others (plans, breakers, selections,
 /// namespaces, dirty set, marks of both kinds, finalizers, awaited versions, conditions last written, kinds that require lists,
-/// judgements) are locked for one operation on them alone: whoever holds one of these locks takes no other.
+/// budgets, judgements) are locked for one operation on them alone: whoever holds one of these locks takes no other.
 pub(super) struct ReflectorParts {
     pub(super) store: RowStore,
     pub(super) memory: OutcomeMemory,
@@ -31,6 +32,7 @@ pub(super) struct ReflectorParts {
     pub(super) judgements: JudgementQueue,
     pub(super) last_written: LastWrittenConditions,
     pub(super) known_bounds: KnownBounds,
+    pub(super) budgets: BudgetTable,
 }
 
 impl ReflectorParts {
@@ -47,6 +49,7 @@ impl ReflectorParts {
             judgements: JudgementQueue::default(),
             last_written: LastWrittenConditions::default(),
             known_bounds: KnownBounds::default(),
+            budgets: BudgetTable::default(),
         }
     }
 }

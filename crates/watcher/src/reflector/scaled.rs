@@ -1,6 +1,7 @@
-//! Workloads that were rolled out whole and are scaled: what they had then is what a parent has counted on.
+//! Workloads that were rolled out whole and are scaled or disrupted: what they had then, but for what their budget allows, is what a
+//! parent has counted on.
 
-use readiness::{Assessment, Facts, Level, Steadiness, whole_replicas};
+use readiness::{Assessment, DisruptionBudget, Facts, KnownBeside, Level, Steadiness, whole_replicas};
 
 use super::row::ObjectRow;
 use crate::plan::{AssessmentRule, Interest};
@@ -32,26 +33,30 @@ impl BeforeChange {
     }
 }
 
-/// Says of the verdicts by built-in rules how far a workload can be counted on that was rolled out whole before. Returns how
-/// many replicas it had then, where that is the measure from now on.
+/// Says of the verdicts by built-in rules how far a workload can be counted on that was rolled out whole before, or whose pods
+/// have this budget. Returns how many replicas it had then, where that is the measure from now on.
 pub(super) fn count_on_whole(
     interest: &Interest,
     facts: &Facts,
     assessed: &mut [Assessment],
-    before: BeforeChange,
+    (before, budget): (BeforeChange, Option<DisruptionBudget>),
 ) -> Option<u32> {
     let whole = match before {
         BeforeChange::Whole => whole_replicas(interest.judge, facts),
         BeforeChange::Scaled(whole) => Some(whole),
         BeforeChange::Unknown => None,
-    }?;
+    };
+    let known = KnownBeside { whole, budget };
+    if known == KnownBeside::default() {
+        return None;
+    }
     let mut is_steady = false;
     let by_kind = |rule: &AssessmentRule| rule.rule.is_none();
     let rules = interest.assessment_rules.iter().zip(assessed).filter(|(rule, _)| by_kind(rule));
     for (_, assessment) in rules {
         let verdict = &mut assessment.verdict;
-        verdict.steadiness = readiness::steadiness_beside(interest.judge, facts, verdict, whole);
+        verdict.steadiness = readiness::steadiness_beside(interest.judge, facts, verdict, known);
         is_steady |= verdict.steadiness != Steadiness::Unsteady;
     }
-    is_steady.then_some(whole)
+    whole.filter(|_| is_steady)
 }

@@ -1,6 +1,6 @@
 //! `spec`.
 
-use readiness::{CountField, MaxUnavailable, SpecFacts};
+use readiness::{CountField, ReplicaAmount, SpecFacts};
 
 use super::cursor::JsonCursor;
 
@@ -12,6 +12,8 @@ pub(super) const UNREAD_SPEC_FIELDS: [&str; 6] =
 
 /// Longest word for a wanted state, in bytes.
 const MAX_STATE_BYTES: usize = 32;
+/// Largest number of labels of pods that is kept.
+const MAX_POD_LABELS: usize = 16;
 /// Largest number of lists that can be compared with those of the status.
 const MAX_SPEC_LISTS: usize = 8;
 
@@ -92,6 +94,7 @@ pub(super) fn read_spec_field<'a>(
         "completions" => spec.completions = value.read_integer(),
         "parallelism" => spec.parallelism = value.read_integer(),
         "updateStrategy" => read_update_strategy(value, spec),
+        "selector" if value.peek() == b'{' => read_pod_labels(value, spec),
         "type" => spec.load_balancer = value.read_string().is_some_and(|text| text == "LoadBalancer"),
         "storageClassName" => spec.storage_class = value.read_string().is_some_and(|text| !text.is_empty()),
         "volumeName" => spec.volume = value.read_string().is_some_and(|text| !text.is_empty()),
@@ -125,10 +128,25 @@ fn read_update_strategy(object: &mut JsonCursor<'_>, spec: &mut SpecFacts) {
     });
 }
 
+/// Reads the labels that every pod of a workload has.
+fn read_pod_labels(selector: &mut JsonCursor<'_>, spec: &mut SpecFacts) {
+    selector.each_member(|key, value| {
+        if key == "matchLabels" {
+            value.each_member(|label, value| {
+                if spec.pod_labels.len() < MAX_POD_LABELS
+                    && let Some(value) = value.read_string()
+                {
+                    spec.pod_labels.push((label.into(), (&*value).into()));
+                }
+            });
+        }
+    });
+}
+
 /// Reads a number or a percentage.
-fn read_max_unavailable(value: &mut JsonCursor<'_>) -> Option<MaxUnavailable> {
+fn read_max_unavailable(value: &mut JsonCursor<'_>) -> Option<ReplicaAmount> {
     if value.peek().is_ascii_digit() {
-        return value.read_integer().map(MaxUnavailable::Count);
+        return value.read_integer().map(ReplicaAmount::Count);
     }
-    value.read_string().and_then(|text| MaxUnavailable::from_text(&text))
+    value.read_string().and_then(|text| ReplicaAmount::from_text(&text))
 }

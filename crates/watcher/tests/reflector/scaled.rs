@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use aggregator::PolicyId;
-use readiness::{RuleKind, Steadiness};
+use readiness::{DisruptionBudget, ReplicaAmount, RuleKind, Steadiness};
 use rules::{CompiledRule, RuleDefinition};
 use serde_json::{Value, json};
-use watcher::plan::{AssessmentRule, ChildRule, Interest, UserRule};
-use watcher::reflector::Reflector;
+use watcher::plan::{AssessmentRule, ChildRule, Interest, LabelMatchTerm, LabelMatcher, UserRule};
+use watcher::reflector::{NamespaceBudgets, Reflector};
 use watcher::{ParentObject, ReflectorObject};
 
 use crate::objects::{judge_by, owned, pod, uid};
@@ -95,5 +95,38 @@ fn what_another_policys_rule_says_of_it_is_no_rollout_and_ends_none() {
         ] {
             assert_eq!(steadiness_by(1, &reflector, &sets, &object), expected, "{what}, where {says}");
         }
+    }
+}
+
+#[test]
+fn a_workload_lacks_no_more_pods_than_the_narrowest_budget_of_its_namespace_that_covers_them() {
+    use Steadiness::{Available, Unsteady};
+    let sets = Interest { judge: RuleKind::from_group_kind("apps", "StatefulSet"), ..owned() };
+    let reflector = Reflector::new(|| ());
+    let disrupted = |version: u32| {
+        let mut set = set(version, (1, 1), 6, 6, 3);
+        set["spec"]["selector"] = json!({ "matchLabels": { "app": "store", "tier": "data" } });
+        set
+    };
+    let covering =
+        |app: &str| LabelMatcher { requirements: vec![LabelMatchTerm::In("app".into(), vec![app.into()])] };
+    let budgets = |all: &[(&str, &str, i64)]| {
+        let mut known = NamespaceBudgets::new();
+        for (namespace, app, most) in all {
+            let budget = DisruptionBudget::MaxUnavailable(ReplicaAmount::Count(*most));
+            known.entry((*namespace).into()).or_default().push((covering(app), budget));
+        }
+        known
+    };
+    for (version, known, expected) in [
+        (1, budgets(&[]), Unsteady),
+        (2, budgets(&[("shop", "store", 3)]), Available),
+        (3, budgets(&[("elsewhere", "store", 3)]), Unsteady),
+        (4, budgets(&[("shop", "web", 3)]), Unsteady),
+        (5, budgets(&[("shop", "store", 3), ("shop", "store", 2)]), Unsteady),
+        (6, budgets(&[("shop", "web", 1), ("shop", "store", 3)]), Available),
+    ] {
+        reflector.set_disruption_budgets(known);
+        assert_eq!(steadiness(&reflector, &sets, &disrupted(version)), expected, "{version}");
     }
 }

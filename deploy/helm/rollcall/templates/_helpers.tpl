@@ -84,6 +84,26 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end }}
 {{- end -}}
 
+{{- define "rollcall.recordsNamespace" -}}
+{{- default .Release.Namespace .Values.recordsNamespace -}}
+{{- end -}}
+
+{{- /* What it remembers, and which policy wrote which conditions. The right to create cannot be bound to a name. */ -}}
+{{- define "rollcall.recordRules" -}}
+{{- if not .Values.policies }}
+- apiGroups: [""]
+  resources: [configmaps]
+  resourceNames: [{{ include "rollcall.fullname" . }}-inventory]
+  verbs: [get, patch]
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [create]
+{{- end }}
+- apiGroups: [rollcall.dev]
+  resources: [readinessrecords]
+  verbs: [get, list, watch, create, patch, delete]
+{{- end -}}
+
 {{- /* What parents and children need, in the cluster or in each namespace. */ -}}
 {{- define "rollcall.rules" -}}
 - apiGroups: [apps]
@@ -94,6 +114,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
   verbs: [get, list, watch]
 - apiGroups: [""]
   resources: [pods]
+  verbs: [get, list, watch]
+# How many pods of a workload a disruption may take away.
+- apiGroups: [policy]
+  resources: [poddisruptionbudgets]
   verbs: [get, list, watch]
 # Events on parents.
 - apiGroups: [events.k8s.io]

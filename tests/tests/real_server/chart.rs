@@ -295,6 +295,38 @@ async fn the_service_is_told_which_role_aggregates_and_its_own_rights_are_those_
     Ok(())
 }
 
+/// What a release keeps, and the rights on it, in a namespace of its own.
+#[tokio::test]
+async fn records_are_kept_and_granted_where_the_values_say() -> Result<()> {
+    let chart = rendered(&["--set", "recordsNamespace=memory,release.records=true"])?;
+    let args = words(&one(&chart, "Deployment")?["spec"]["template"]["spec"]["containers"][0]["args"]);
+    assert!(args.contains(&"--records-namespace=memory".to_owned()), "{args:?}");
+    let release = words(&one(&chart, "Job")?["spec"]["template"]["spec"]["containers"][0]["args"]);
+    assert!(release.contains(&"--records=memory".to_owned()), "{release:?}");
+    let inventory =
+        of(&chart, "ConfigMap").into_iter().filter(|map| map["metadata"]["name"] == "r-rollcall-inventory");
+    assert_eq!(inventory.map(|map| &map["metadata"]["namespace"]).collect::<Vec<_>>(), ["memory"]);
+    let granted = |objects: &[Value], namespace: &str| -> Vec<Value> {
+        let roles = of(objects, "Role").into_iter().filter(|role| role["metadata"]["namespace"] == namespace);
+        roles.filter_map(|role| role["rules"].as_array()).flatten().cloned().collect()
+    };
+    let printed = ["rbac", "-n", HOME, "--lease-name", "r-rollcall", "--records-namespace", "memory"];
+    let printed: Vec<Value> =
+        serde_saphyr::from_multiple(&acceptance::rollcall_command::rollcall(&printed)?)?;
+    for namespace in [HOME, "memory"] {
+        let (has, needs) = (granted(&chart, namespace), granted(&printed, namespace));
+        assert!(
+            !needs.is_empty() && needs.iter().all(|rule| has.contains(rule)),
+            "{namespace}: {has:?} {needs:?}"
+        );
+    }
+    let subjects = of(&chart, "RoleBinding").into_iter().filter(|of| of["metadata"]["namespace"] == "memory");
+    let subjects: Vec<_> = subjects.map(|binding| &binding["subjects"][0]["namespace"]).collect();
+    assert_eq!(subjects, [HOME]);
+    assert!(granted(&rendered(&[])?, "memory").is_empty());
+    Ok(())
+}
+
 #[tokio::test]
 async fn values_that_cannot_be_are_refused_by_name() -> Result<()> {
     for (set, words) in [

@@ -13,6 +13,7 @@ use acceptance::objects::{deployment, job, owned_by, playing};
 use acceptance::places;
 use acceptance::policies::TenantPolicies as _;
 use acceptance::process::LoggedProcess;
+use acceptance::rights::TenantRights as _;
 use acceptance::rollcall::TenantRollcall as _;
 use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -22,19 +23,36 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::front::reader;
 use crate::grafana::{BOARDS, DASHBOARDS, board, list, panels, variables, word};
 
+/// A service that is scraped.
+#[derive(Clone, Copy)]
+struct ScrapedService<'a> {
+    address: &'a str,
+    /// The file of a token. Without one the service is asked over HTTP, and asks nobody who they are.
+    token: Option<&'a Path>,
+}
+
+fn open_at(address: &str) -> ScrapedService<'_> {
+    ScrapedService { address, token: None }
+}
+
 /// The scrape configuration of the README, with a fixed target that says of itself what a cluster would.
-fn recommended(target: &str) -> Result<Value> {
+fn recommended(target: ScrapedService<'_>) -> Result<Value> {
     let readme = fs::read_to_string(format!("{DASHBOARDS}/README.md"))?;
     let block = readme.split("```yaml").nth(1).and_then(|rest| rest.split("```").next());
     let mut config: Value = serde_saphyr::from_str(block.context("no scrape configuration")?)?;
     let scrape = config["scrape_configs"][0].as_object_mut().context("no scrape configuration")?;
     ensure!(scrape.remove("kubernetes_sd_configs").is_some(), "it finds nothing in a cluster");
     ensure!(scrape.contains_key("relabel_configs"), "it labels nothing");
-    // On loopback it speaks HTTP, and asks nobody who they are.
-    for field in ["scheme", "tls_config", "authorization"] {
-        ensure!(scrape.remove(field).is_some(), "{field} is for the service in a cluster");
+    if let Some(token) = target.token {
+        let file = scrape.get_mut("authorization").and_then(|own| own.get_mut("credentials_file"));
+        *file.context("it shows no token")? = json!(token);
+    } else {
+        for field in ["scheme", "tls_config", "authorization"] {
+            ensure!(scrape.remove(field).is_some(), "{field} is for the service in a cluster");
+        }
     }
     let labels = json!({
         "__meta_kubernetes_service_name": "rollcall",
@@ -42,7 +60,7 @@ fn recommended(target: &str) -> Result<Value> {
         "__meta_kubernetes_namespace": "of-the-pod",
         "__meta_kubernetes_pod_name": "of-the-pod",
     });
-    scrape.insert("static_configs".to_owned(), json!([{ "targets": [target], "labels": labels }]));
+    scrape.insert("static_configs".to_owned(), json!([{ "targets": [target.address], "labels": labels }]));
     Ok(config["scrape_configs"][0].take())
 }
 
@@ -53,7 +71,7 @@ struct PrometheusServer {
 }
 
 impl PrometheusServer {
-    async fn start(folder: &Path, target: &str, every: &str) -> Result<PrometheusServer> {
+    async fn start(folder: &Path, target: ScrapedService<'_>, every: &str) -> Result<PrometheusServer> {
         let config = folder.join("prometheus.yaml");
         let settings = json!({
             "global": { "scrape_interval": every, "scrape_timeout": every, "evaluation_interval": "1s" },
@@ -196,7 +214,7 @@ async fn every_panel_and_every_rule_has_data_while_a_story_plays() -> Result<()>
     tenant.policy("db", "Database", spec).await?;
     let history = format!("--history=file://{}", tenant.folder.join("history").display());
     let running = tenant.rollcall(&[&history, "--history-flush=500ms"]).await?;
-    let prometheus = PrometheusServer::start(&tenant.folder, running.address(), "1s").await?;
+    let prometheus = PrometheusServer::start(&tenant.folder, open_at(running.address()), "1s").await?;
     // What happens from then on is seen as a change.
     prometheus.answers("rollcall_build_info").await?;
     story(&tenant).await?;
@@ -236,6 +254,27 @@ async fn every_panel_and_every_rule_has_data_while_a_story_plays() -> Result<()>
     Ok(())
 }
 
+#[tokio::test]
+async fn the_scrape_configuration_reads_a_service_over_tls_with_the_token_of_one_who_may() -> Result<()> {
+    let tenant = TestTenant::start("tls-scraped").await?;
+    tenant.apply_rights(&[])?;
+    for (name, reads) in [("somebody", false), ("prometheus", true)] {
+        reader(&tenant, name, reads).await?;
+    }
+    let port = free_ports(1)?[0];
+    let options = [&*format!("--listen=0.0.0.0:{port}"), "--tls-self-signed"];
+    let _running = tenant.rollcall_at(tenant.plane.url(), &options).await?;
+    let (address, token) = (format!("127.0.0.1:{port}"), tenant.folder.join("token"));
+    fs::write(&token, tenant.plane.token_of(&tenant.name, "somebody").await?)?;
+    let target = ScrapedService { address: &address, token: Some(&token) };
+    let prometheus = PrometheusServer::start(&tenant.folder, target, "1s").await?;
+    prometheus.answers("up == 0").await?;
+    ensure!(prometheus.query("rollcall_build_info").await?.is_empty(), "a stranger reads it");
+    fs::write(&token, tenant.plane.token_of(&tenant.name, "prometheus").await?)?;
+    prometheus.answers("rollcall_build_info").await?;
+    prometheus.answers("up == 1").await
+}
+
 /// Panels that the demo leaves empty: it keeps no history.
 const NOT_IN_THE_DEMO: [&str; 1] = ["Last batch kept"];
 
@@ -244,7 +283,7 @@ async fn every_panel_has_data_while_the_demo_plays() -> Result<()> {
     let folder = places::run_folder()?.join("dashboards-demo");
     fs::create_dir_all(&folder)?;
     let address = format!("127.0.0.1:{}", free_ports(1)?[0]);
-    let prometheus = PrometheusServer::start(&folder, &address, "200ms").await?;
+    let prometheus = PrometheusServer::start(&folder, open_at(&address), "200ms").await?;
     // With pauses for readers: what is shown for less than a scrape is on no dashboard.
     let args = ["demo", "--speed=4", "--listen", &address].map(str::to_owned);
     let demo = LoggedProcess::start("demo", &places::rollcall()?, &args, &[], &folder.join("demo.log"))?;

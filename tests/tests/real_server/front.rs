@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::chart::{EVERYTHING, network_policy, of, one, rendered, values, words};
 
 /// A service account of the tenant's namespace; `reads` grants it what the base's ClusterRole for readers of metrics has.
-async fn reader(tenant: &TestTenant, name: &str, reads: bool) -> Result<()> {
+pub(super) async fn reader(tenant: &TestTenant, name: &str, reads: bool) -> Result<()> {
     let account = json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": name } });
     tenant.create(account).await?;
     if !reads {

@@ -10,6 +10,11 @@ use crate::phase::Phase;
 use crate::service::MeasuredService;
 use crate::subject::SubjectArgs;
 
+/// Most memory that may be taken at any time, as a multiple of the memory at rest.
+const MAX_PEAK: f64 = 1.5;
+/// Most memory that may be kept a while after the edits, as a multiple of the memory at rest before them.
+const MAX_REST: f64 = 1.1;
+
 #[derive(Args)]
 pub(crate) struct EditArgs {
     /// Number of parents.
@@ -27,7 +32,7 @@ pub(crate) struct EditArgs {
 }
 
 /// Prints the memory of each phase: parents are onboarded, then the rule is edited, and at last a new process starts over
-/// what is there, which has the least that they take.
+/// what is there, which has the least that they take. Fails if more was taken than may be.
 pub(crate) async fn run(subject: &SubjectArgs, args: &EditArgs) -> anyhow::Result<()> {
     let families = Families::serve(ParentSort::Owners, args.parents, args.children).await?;
     let pause = Duration::from_secs(args.pause);
@@ -53,6 +58,11 @@ pub(crate) async fn run(subject: &SubjectArgs, args: &EditArgs) -> anyhow::Resul
     for (name, rest) in [("rest once onboarded", onboarded.rest), ("rest of a new process", restarted.rest)] {
         println!("{name}: peak {:.2} of it, after the edits {:.2}", peak / rest, edited.rest / rest);
     }
+    let (highest, lasting) = (peak / onboarded.rest, edited.rest / onboarded.rest);
+    ensure!(
+        highest <= MAX_PEAK && lasting <= MAX_REST,
+        "the peak may be {MAX_PEAK} of the rest and is {highest:.2}; after the edits {MAX_REST}, and is {lasting:.2}"
+    );
     Ok(())
 }
 

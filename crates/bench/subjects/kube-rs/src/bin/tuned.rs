@@ -39,7 +39,7 @@ struct PartIndex {
 
 /// Parent and row of a child.
 fn row_of(part: &Part) -> Option<(ObjectRef<Widget>, String, String, bool)> {
-    let owner = part.controller_owner_ref(&())?;
+    let owner = part.owner_references().iter().find(|owner| owner.controller == Some(true))?;
     let parent = ObjectRef::new(&owner.name).within(part.meta().namespace.as_deref()?);
     let ready = part.status.as_ref().is_some_and(Status::is_ready);
     Some((parent, owner.uid.clone(), part.uid()?, ready))

@@ -114,14 +114,19 @@ impl InventoryClient {
     pub(super) fn begin_request(&mut self, listed: bool, inventory: &mut Option<ConditionInventory>) {
         if !self.leadership.may_write() {
             (self.stored, self.trouble, *inventory) = (None, None, None);
+        } else if self.under_way.is_none() && self.retry_at.is_none() && listed {
+            self.begin_wanted(inventory.as_ref());
         }
         self.publish_trouble(inventory.as_ref());
-        if self.under_way.is_some() || self.retry_at.is_some() || !listed || !self.leadership.may_write() {
-            return;
-        }
+    }
+
+    /// Begins the request that is due. Where none is, what failed before is made good.
+    fn begin_wanted(&mut self, inventory: Option<&ConditionInventory>) {
         let is_old = Instant::now() >= self.known_at + REREAD_INTERVAL;
-        let wanted = wanted_request(self.stored.as_ref(), inventory.as_ref(), is_old);
-        self.under_way = wanted.map(|wanted| match (wanted, &self.stored) {
+        let Some(wanted) = wanted_request(self.stored.as_ref(), inventory, is_old) else {
+            return self.succeed();
+        };
+        self.under_way = Some(match (wanted, &self.stored) {
             (WantedRequest::Write(data), Some(stored)) => {
                 self.map.write(stored, &data).map(EndedRequest::Written).boxed()
             }
@@ -160,12 +165,9 @@ impl InventoryClient {
 
     fn settle(&mut self, ended: EndedRequest) -> InventoryResult {
         match ended {
-            EndedRequest::Read(Ok(map)) => {
-                self.succeed();
-                InventoryResult::Read(self.note_stored(map))
-            }
+            // Before a write that failed it is read again: that this succeeds says nothing of the next one.
+            EndedRequest::Read(Ok(map)) => InventoryResult::Read(self.note_stored(map)),
             EndedRequest::ReadAgain(Ok(map)) => {
-                self.succeed();
                 self.note_stored(map);
                 InventoryResult::Nothing
             }
@@ -284,15 +286,69 @@ async fn next_ended(under_way: &mut Option<BoxFuture<'static, EndedRequest>>) ->
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use serde_json::{Value, json};
 
-    #[test]
-    fn what_somebody_has_emptied_is_found_by_the_next_read_and_written_again() {
+    use super::*;
+    use crate::clock::ServerClock;
+    use crate::reviews::review_server::ReviewServer;
+
+    /// There is no ConfigMap, and none can be created, because its namespace is missing.
+    fn lack_namespace(_: &str, created: &Value) -> Value {
+        let kind = if created.is_null() { "configmaps" } else { "namespaces" };
+        json!({ "kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound", "message": "not found",
+            "details": { "name": "rollcall", "kind": kind } })
+    }
+
+    /// What is kept of a policy.
+    fn one_policy() -> BTreeMap<String, String> {
         let uid = "00000000-0000-4000-8000-000000000001".to_owned();
         let text =
             r#"{"policy":"db","written":[{"group":"example.com","kind":"Database","types":["Ready"]}]}"#;
-        let data = BTreeMap::from([(uid, text.to_owned())]);
-        let (mut inventory, unreadable) = ConditionInventory::read(&data);
+        BTreeMap::from([(uid, text.to_owned())])
+    }
+
+    fn keeper(server: &ReviewServer) -> InventoryClient {
+        let client = server.client();
+        InventoryClient {
+            map: InventoryMap::new(&client, "rollcall", "rollcall-inventory"),
+            client,
+            published: watch::channel(None).0,
+            leadership: Leadership::permanent(ServerClock::assume_local().local_clock()),
+            failures: FailureReporter::default(),
+            seed: Seed(1),
+            stored: None,
+            under_way: None,
+            trouble: None,
+            failed: 0,
+            retry_at: None,
+            known_at: Instant::now(),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn writes_that_fail_are_tried_ever_more_rarely_though_reads_between_them_succeed() {
+        let server = ReviewServer::new(lack_namespace);
+        let mut keeper = keeper(&server);
+        let mut told = keeper.published.subscribe();
+        let mut inventory = Some(ConditionInventory::read(&one_policy()).0);
+        let end = Instant::now() + Duration::from_mins(30);
+        let mut changes = 0;
+        while Instant::now() < end {
+            keeper.begin_request(true, &mut inventory);
+            tokio::select! {
+                _ = keeper.next_result() => {}
+                () = sleep_until(end) => {}
+            }
+            changes +=
+                usize::from(told.has_changed().expect("it is kept") && told.borrow_and_update().is_some());
+        }
+        assert!(server.asked() < 2 * 45, "{} requests in half an hour", server.asked());
+        assert_eq!(changes, 1, "it is said once what is wrong, and stays said");
+    }
+
+    #[test]
+    fn what_somebody_has_emptied_is_found_by_the_next_read_and_written_again() {
+        let (mut inventory, unreadable) = ConditionInventory::read(&one_policy());
         assert!(unreadable.is_empty(), "{unreadable:?}");
         let stored = |data| StoredInventory { version: Some("1".to_owned()), data };
         assert_eq!(wanted_request(None, Some(&inventory), false), Some(WantedRequest::Read));

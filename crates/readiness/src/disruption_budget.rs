@@ -15,15 +15,17 @@ impl DisruptionBudget {
     /// Number of pods that may be missing of so many. Percentages are rounded up, as the disruption controller of Kubernetes
     /// does with both fields.
     pub fn allowance(self, pods: i64) -> i64 {
+        let pods = pods.max(0);
+        // Whoever writes budgets chooses the numbers: wide enough for their product.
         let number = |amount| match amount {
-            ReplicaAmount::Count(count) => count,
-            ReplicaAmount::Percent(percent) => pods.saturating_mul(percent).saturating_add(99) / 100,
+            ReplicaAmount::Count(count) => i128::from(count),
+            ReplicaAmount::Percent(percent) => (i128::from(pods) * i128::from(percent) + 99) / 100,
         };
         let allowed = match self {
             DisruptionBudget::MaxUnavailable(amount) => number(amount),
-            DisruptionBudget::MinAvailable(amount) => pods.saturating_sub(number(amount)),
+            DisruptionBudget::MinAvailable(amount) => i128::from(pods) - number(amount),
         };
-        allowed.clamp(0, pods.max(0))
+        i64::try_from(allowed.clamp(0, i128::from(pods))).unwrap_or(0)
     }
 }
 

@@ -30,7 +30,8 @@ fn a_valid_policy_says_what_it_watches_and_needs() {
         said.starts_with("-:4:13: ok: db: Database by StatefulSet; condition Ready, mode write; "),
         "{said}"
     );
-    assert!(said.contains("watches databases.example.com, statefulsets.apps; needs "), "{said}");
+    let watched = "watches databases.example.com, statefulsets.apps, poddisruptionbudgets.policy; needs ";
+    assert!(said.contains(watched), "{said}");
     assert!(said.contains("patch databases/status.example.com"), "{said}");
 }
 

@@ -174,7 +174,9 @@ async fn without_the_right_to_read_budgets_the_own_one_of_a_workload_counts() ->
     tenant.policy("db", "Database", json!({ "children": children, "settle": "200ms" })).await?;
     // A strict policy needs none.
     let mut policies = tenant.policies().await?;
-    policies.iter_mut().for_each(|policy| policy["spec"]["availability"] = json!("strict"));
+    for policy in &mut policies {
+        policy["spec"]["availability"] = json!("strict");
+    }
     tenant.grant_for(&policies)?;
     let rollcall = tenant.rollcall_at(tenant.plane.url(), &[]).await?;
     rollcall.until_printed("cannot watch PodDisruptionBudgets").await?;

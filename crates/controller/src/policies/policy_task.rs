@@ -16,10 +16,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use watcher::plan::LabelMatcher;
+use watcher::reflector::NamespaceBudgets;
 use watcher::wire::ChildObject;
 use watcher::{ApiKind, FollowEvent, FollowFailure, FollowOptions, ParentObject, WireObject, follow};
 
 use super::departures::Departure;
+use super::disruption_budgets::DisruptionBudgets;
 use super::grants::{GrantFindings, GrantResult, GrantSettings, RightsGranter};
 use super::group_policies::GroupPolicies;
 use super::inventory_client::{InventoryClient, InventorySettings};
@@ -28,6 +30,7 @@ use super::other_releases::OtherReleases;
 use super::policy_task_state::{PolicyTaskState, REFUSED_FOR_LONG};
 use super::release_check::ReleaseCheck;
 use super::rights::{ReviewResult, RightsReviewer};
+use super::script_libraries::ScriptLibraries;
 use super::status::{PolicyStatusWriter, PolicyTroubles};
 use super::watched_kinds::{group_kind, namespace_kind, policy_kind};
 use crate::clock::ServerClock;
@@ -103,11 +106,7 @@ impl PolicyTask {
                 Some(departure) = state.departures.next(&state.selector) => {
                     self.settle_departure(departure, &mut state)
                 }
-                _ = state.libraries.next_change() => true,
-                budgets = state.budgets.next_change() => {
-                    self.context.reflector.set_disruption_budgets(budgets);
-                    std::mem::take(&mut state.awaits_budgets)
-                }
+                moved = rules_move(&mut state.libraries, &mut state.budgets) => self.on_rules_moved(moved, &mut state),
                 Some(request) = requests.recv() => {
                     kinds.handle_request(request);
                     false
@@ -327,6 +326,13 @@ impl PolicyTask {
         Ok(())
     }
 
+    /// Scripts have changed, or these budgets are known; `true` where a new plan is due.
+    fn on_rules_moved(&self, budgets: Option<NamespaceBudgets>, state: &mut PolicyTaskState) -> bool {
+        let Some(budgets) = budgets else { return true };
+        self.context.reflector.set_disruption_budgets(budgets);
+        std::mem::take(&mut state.awaits_budgets)
+    }
+
     /// Notes labels of namespaces, and lists parents again that are selected by them, where that selects others.
     fn on_namespaces_moved(
         &self,
@@ -384,6 +390,17 @@ impl PolicyTask {
             }
         }
         Ok(())
+    }
+}
+
+/// Waits until scripts change, or until other budgets are known, which are returned.
+async fn rules_move(
+    libraries: &mut ScriptLibraries,
+    budgets: &mut DisruptionBudgets,
+) -> Option<NamespaceBudgets> {
+    tokio::select! {
+        _ = libraries.next_change() => None,
+        known = budgets.next_change() => Some(known),
     }
 }
 

@@ -46,7 +46,9 @@ impl ShopCluster {
         cluster
             .create(&json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE } }));
         let crds = [api::ReadinessPolicy::crd(), api::ReadinessGroup::crd(), api::ReadinessRecord::crd()];
-        crds.iter().for_each(|crd| _ = cluster.create(&serde_json::to_value(crd).unwrap()));
+        for crd in &crds {
+            cluster.create(&serde_json::to_value(crd).unwrap());
+        }
         let shop = cluster.create(&custom("Shop", "books"));
         let database = cluster.below(&shop, custom("Database", "orders"));
         cluster.below(&database, pod("orders-0", None));
@@ -254,7 +256,9 @@ fn forget_versions(value: &mut Value) {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_this_version_leaves_is_what_its_fixture_says() {
     let mut world = ShopCluster::start("left-behind").await;
-    POLICIES.iter().for_each(|name| world.create_policy(name));
+    for name in POLICIES {
+        world.create_policy(name);
+    }
     world.cluster.create(&group());
     let job = owned(&world.shop, migration());
     world.create_named(&job, "migration");

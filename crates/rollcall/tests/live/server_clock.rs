@@ -16,10 +16,7 @@ const HOUR: i64 = 3_600_000;
 /// A cluster whose server's clock is ahead of this machine's by so many milliseconds.
 async fn cluster_ahead(offset: &Arc<AtomicI64>) -> LiveCluster {
     let offset = offset.clone();
-    let clock = move || {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-        i64::try_from(now.as_millis()).unwrap() + offset.load(Ordering::Relaxed)
-    };
+    let clock = move || own_time() + offset.load(Ordering::Relaxed);
     let options = SandboxOptions { clock: Some(Arc::new(clock)), ..SandboxOptions::default() };
     let cluster = LiveCluster::start_with("server-clock", options).await;
     cluster.create(&serde_json::to_value(api::ReadinessPolicy::crd()).unwrap());
@@ -27,6 +24,13 @@ async fn cluster_ahead(offset: &Arc<AtomicI64>) -> LiveCluster {
     policy["spec"]["settle"] = json!("1s");
     cluster.create(&policy);
     cluster
+}
+
+/// Milliseconds since 1970 by the clock that Rollcall has, too.
+#[expect(clippy::disallowed_methods, reason = "another process reads the same clock")]
+fn own_time() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    i64::try_from(now.as_millis()).unwrap()
 }
 
 fn create(cluster: &LiveCluster, name: &str, waits: Option<(&str, &str)>) {

@@ -95,12 +95,11 @@ pub struct ReadinessPolicySpec {
     #[schemars(length(max = 32))]
     pub hold: String,
     /// Whether children that were ready keep the condition True while they are rolled out and available by their own budget
-    /// (a Deployment's condition `Available`; the `maxUnavailable` of a StatefulSet or DaemonSet; or, where it allows more, the
-    /// PodDisruptionBudget of a Deployment's or StatefulSet's pods; and one replica at least): while the number of replicas
-    /// changes, or some are lost. A Deployment of up to three replicas with the default `maxUnavailable` of 25 % has none to
-    /// spare. `tolerant` (the default) keeps it, for `limits.pending` at most, or as long again after Rollcall restarts; the
-    /// message names such children. `strict` keeps it only while every replica is ready. Neither makes a condition True: that
-    /// takes every replica.
+    /// (a Deployment's condition `Available`; the `maxUnavailable` of a StatefulSet or DaemonSet or, where it allows more, the
+    /// PodDisruptionBudget of its pods, and one replica at least): while the number of replicas changes, or some are lost. A
+    /// Deployment of up to three replicas with the default `maxUnavailable` of 25 % has none to spare. `tolerant` (the default)
+    /// keeps it, for `limits.pending` at most, or as long again after Rollcall restarts; the message names such children.
+    /// `strict` keeps it only while every replica is ready. Neither makes a condition True: that takes every replica.
     #[serde(default)]
     pub availability: AvailabilityMode,
     /// Time for which the condition stays True when children stop being ready. Children that failed or are stuck end it at

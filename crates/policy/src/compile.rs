@@ -192,13 +192,13 @@ impl CompiledPolicy {
         self.groups.iter().any(|group| group.after != OutcomeRetention::Forget)
     }
 
-    /// True if the policy bears with disruptions of workloads that it judges by the built-in rules.
+    /// True if the policy bears with disruptions that PodDisruptionBudgets allow, of workloads that it judges by the built-in rules.
     pub fn counts_on_budgets(&self) -> bool {
-        let has_evictable_pods = |group: &CompiledGroup| {
-            group.rule.is_none()
-                && RuleKind::from_group_kind(&group.kind.group, &group.kind.kind).has_evictable_pods()
+        let has_budget = |group: &CompiledGroup| {
+            let kind = RuleKind::from_group_kind(&group.kind.group, &group.kind.kind);
+            group.rule.is_none() && kind.counts_on_disruption_budget()
         };
-        self.availability == Availability::Tolerant && self.groups.iter().any(has_evictable_pods)
+        self.availability == Availability::Tolerant && self.groups.iter().any(has_budget)
     }
 }
 

@@ -122,10 +122,10 @@ impl RuleKind {
         matches!(self, Deployment | StatefulSet | DaemonSet | ReplicaSet | Job)
     }
 
-    /// Returns `true` if evictions take pods of this kind of workload away, as far as PodDisruptionBudgets allow; those of a
-    /// DaemonSet stay while a node is drained.
-    pub const fn has_evictable_pods(self) -> bool {
-        matches!(self, RuleKind::Deployment | RuleKind::StatefulSet)
+    /// Returns `true` if the PodDisruptionBudget of its pods says how many of them may be missing. A Deployment says that itself, by
+    /// its condition `Available`.
+    pub const fn counts_on_disruption_budget(self) -> bool {
+        matches!(self, RuleKind::StatefulSet | RuleKind::DaemonSet)
     }
 
     /// Returns the rules for a kind of an API group; the group is empty for the core group.

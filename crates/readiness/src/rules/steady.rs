@@ -55,15 +55,14 @@ fn is_available(kind: RuleKind, f: &Facts, known: KnownBeside) -> bool {
 
 /// A Deployment keeps the reason `NewReplicaSetAvailable` of its condition `Progressing` from the end of a rollout to the
 /// beginning of the next one, and its condition `Available` counts by its own `maxUnavailable` of what is wanted now. That may
-/// be all of the replicas; one is wanted at least. A disruption within a PodDisruptionBudget may take away more.
+/// be all of the replicas; one is wanted at least. Where that condition is lost, no PodDisruptionBudget stands in for it.
 pub(super) fn is_available_deployment(f: &Facts, known: KnownBeside) -> bool {
     let n = ReplicaNumbers::from_facts(f);
     let progressing = f.status.find_true_condition("Progressing");
     let has_lost_nothing = known.whole.is_some_and(|whole| n.available >= i64::from(whole));
-    let is_disrupted = || known.budget.is_some_and(|_| is_within_budget((n.wanted, known), n.available, 0));
     f.spec.paused != Some(true)
         && progressing.is_some_and(|c| &*c.reason == "NewReplicaSetAvailable")
-        && (has_lost_nothing || f.status.find_true_condition("Available").is_some() || is_disrupted())
+        && (has_lost_nothing || f.status.find_true_condition("Available").is_some())
         && n.updated == n.replicas
         && (n.available > 0 || n.wanted == 0)
 }

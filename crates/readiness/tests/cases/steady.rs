@@ -129,10 +129,11 @@ Available/0 apps/v1 StatefulSet | gen=3 | obs=3 | spec.replicas=5 | replicas=5 |
 Unsteady/5 apps/v1 StatefulSet | gen=3 | obs=3 | spec.replicas=5 | replicas=5 | readyReplicas=0 | availableReplicas=0 | updatedReplicas=5 | currentRevision=a | updateRevision=a
 # A rollout, and what fails, is no disruption.
 Unsteady/5 apps/v1 StatefulSet | gen=3 | obs=3 | spec.replicas=5 | replicas=5 | readyReplicas=3 | availableReplicas=3 | updatedReplicas=1 | currentRevision=a | updateRevision=b
-Available/60% apps/v1 Deployment | gen=4 | obs=4 | spec.replicas=4 | replicas=4 | updatedReplicas=4 | readyReplicas=2 | availableReplicas=2 | -Available | +Progressing:NewReplicaSetAvailable
-Unsteady/1 apps/v1 Deployment | gen=4 | obs=4 | spec.replicas=4 | replicas=4 | updatedReplicas=4 | readyReplicas=2 | availableReplicas=2 | -Available | +Progressing:NewReplicaSetAvailable
-Unsteady/60% apps/v1 Deployment | gen=4 | obs=4 | spec.replicas=4 | replicas=5 | updatedReplicas=2 | readyReplicas=4 | availableReplicas=4 | +Available | +Progressing:ReplicaSetUpdated
-Unsteady/60% apps/v1 Deployment | gen=4 | obs=4 | spec.replicas=4 | replicas=4 | updatedReplicas=4 | readyReplicas=2 | availableReplicas=2 | -Available | -Progressing:ProgressDeadlineExceeded
+Available/2 apps/v1 DaemonSet | gen=2 | obs=2 | desiredNumberScheduled=5 | currentNumberScheduled=5 | updatedNumberScheduled=5 | numberReady=3 | numberAvailable=3
+Unsteady/0 apps/v1 DaemonSet | gen=2 | obs=2 | desiredNumberScheduled=5 | currentNumberScheduled=5 | updatedNumberScheduled=5 | numberReady=3 | numberAvailable=3
+# A Deployment has a word for it of its own.
+Unsteady/60% apps/v1 Deployment | gen=4 | obs=4 | spec.replicas=4 | replicas=4 | updatedReplicas=4 | readyReplicas=2 | availableReplicas=2 | -Available | +Progressing:NewReplicaSetAvailable
+Available/0 apps/v1 Deployment | gen=4 | obs=4 | spec.replicas=4 | replicas=4 | updatedReplicas=4 | readyReplicas=3 | availableReplicas=3 | +Available | +Progressing:NewReplicaSetAvailable
 ";
 
 fn budget(text: &str) -> DisruptionBudget {

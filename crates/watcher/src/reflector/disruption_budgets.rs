@@ -28,7 +28,7 @@ impl BudgetTable {
         if labels.is_empty() {
             return None;
         }
-        let wanted = workload.facts.spec.replicas.unwrap_or(1);
+        let wanted = workload.facts.status.desired.or(workload.facts.spec.replicas).unwrap_or(1);
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let of_namespace = known.get(&workload.meta.namespace)?.iter();
         let covering =

@@ -173,7 +173,7 @@ fn derive_row(
 ) -> (ObjectRow, Vec<u16>) {
     let (interest, meta, store) = (&*plan.interest, &child.meta, &parts.store);
     let (mut assessed, awaited) = assess_by_rules(parts, plan, (child, object), &links);
-    let budget = interest.judge.has_evictable_pods().then(|| parts.budgets.find(child)).flatten();
+    let budget = interest.judge.counts_on_disruption_budget().then(|| parts.budgets.find(child)).flatten();
     let whole = count_on_whole(interest, &child.facts, &mut assessed, (before, budget));
     let mut row = store.build_row(interest, meta, assessed, links, parent);
     for rule_index in &awaited {

@@ -16,16 +16,11 @@ impl DisruptionBudget {
     /// does with both fields.
     pub fn allowance(self, pods: i64) -> i64 {
         let pods = pods.max(0);
-        // Whoever writes budgets chooses the numbers: wide enough for their product.
-        let number = |amount| match amount {
-            ReplicaAmount::Count(count) => i128::from(count),
-            ReplicaAmount::Percent(percent) => (i128::from(pods) * i128::from(percent) + 99) / 100,
-        };
         let allowed = match self {
-            DisruptionBudget::MaxUnavailable(amount) => number(amount),
-            DisruptionBudget::MinAvailable(amount) => i128::from(pods) - number(amount),
+            DisruptionBudget::MaxUnavailable(most) => most.rounded_up(pods),
+            DisruptionBudget::MinAvailable(least) => pods.saturating_sub(least.rounded_up(pods)),
         };
-        i64::try_from(allowed.clamp(0, i128::from(pods))).unwrap_or(0)
+        allowed.clamp(0, pods)
     }
 }
 

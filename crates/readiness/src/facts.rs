@@ -65,6 +65,18 @@ impl ReplicaAmount {
     pub fn from_text(text: &str) -> Option<ReplicaAmount> {
         text.strip_suffix('%')?.parse().ok().map(ReplicaAmount::Percent)
     }
+
+    /// The number that it is of so many; a part of one counts as one. Whoever writes it chooses the percentage: wide enough for
+    /// any product.
+    pub fn rounded_up(self, of: i64) -> i64 {
+        match self {
+            ReplicaAmount::Count(count) => count,
+            ReplicaAmount::Percent(percent) => {
+                let number = (i128::from(of) * i128::from(percent) + 99).div_euclid(100);
+                i64::try_from(number).unwrap_or(if number < 0 { i64::MIN } else { i64::MAX })
+            }
+        }
+    }
 }
 
 /// `spec`, as far as rules read it.

@@ -93,13 +93,24 @@ pub(super) enum InventoryResult {
 
 impl InventoryClient {
     pub(super) fn new(context: &KindContext, settings: &InventorySettings, leadership: Leadership) -> Self {
+        let map = InventoryMap::new(&context.client, &context.records.namespace, &settings.name);
         InventoryClient {
-            client: context.client.clone(),
-            map: InventoryMap::new(&context.client, &context.records.namespace, &settings.name),
             published: settings.trouble.clone(),
-            leadership,
             failures: context.failures.clone(),
             seed: context.seed,
+            ..InventoryClient::of_map(context.client.clone(), map, leadership)
+        }
+    }
+
+    /// Keeps it in this ConfigMap, and tells nobody what is wrong.
+    fn of_map(client: kube::Client, map: InventoryMap, leadership: Leadership) -> Self {
+        InventoryClient {
+            client,
+            map,
+            published: watch::channel(None).0,
+            leadership,
+            failures: FailureReporter::default(),
+            seed: Seed(0),
             stored: None,
             under_way: None,
             trouble: None,
@@ -307,28 +318,12 @@ mod tests {
         BTreeMap::from([(uid, text.to_owned())])
     }
 
-    fn keeper(server: &ReviewServer) -> InventoryClient {
-        let client = server.client();
-        InventoryClient {
-            map: InventoryMap::new(&client, "rollcall", "rollcall-inventory"),
-            client,
-            published: watch::channel(None).0,
-            leadership: Leadership::permanent(ServerClock::assume_local().local_clock()),
-            failures: FailureReporter::default(),
-            seed: Seed(1),
-            stored: None,
-            under_way: None,
-            trouble: None,
-            failed: 0,
-            retry_at: None,
-            known_at: Instant::now(),
-        }
-    }
-
     #[tokio::test(start_paused = true)]
     async fn writes_that_fail_are_tried_ever_more_rarely_though_reads_between_them_succeed() {
         let server = ReviewServer::new(lack_namespace);
-        let mut keeper = keeper(&server);
+        let map = InventoryMap::new(&server.client(), "rollcall", "rollcall-inventory");
+        let leadership = Leadership::permanent(ServerClock::assume_local().local_clock());
+        let mut keeper = InventoryClient::of_map(server.client(), map, leadership);
         let mut told = keeper.published.subscribe();
         let mut inventory = Some(ConditionInventory::read(&one_policy()).0);
         let end = Instant::now() + Duration::from_mins(30);

@@ -23,6 +23,7 @@ mod rights;
 mod rights_text;
 mod script_libraries;
 mod status;
+mod task_inputs;
 mod watched_kinds;
 mod written_conditions;
 

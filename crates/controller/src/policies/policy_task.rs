@@ -21,20 +21,19 @@ use watcher::wire::ChildObject;
 use watcher::{ApiKind, FollowEvent, FollowFailure, FollowOptions, ParentObject, WireObject, follow};
 
 use super::departures::Departure;
-use super::disruption_budgets::DisruptionBudgets;
 use super::grants::{GrantFindings, GrantResult, GrantSettings, RightsGranter};
 use super::group_policies::GroupPolicies;
 use super::inventory_client::{InventoryClient, InventorySettings};
-use super::namespace_selection::{RelistSchedule, apply_namespace_event, policies_choosing_otherwise};
+use super::namespace_selection::{apply_namespace_event, policies_choosing_otherwise};
 use super::other_releases::OtherReleases;
 use super::policy_task_state::{PolicyTaskState, REFUSED_FOR_LONG};
 use super::release_check::ReleaseCheck;
 use super::rights::{ReviewResult, RightsReviewer};
-use super::script_libraries::ScriptLibraries;
 use super::status::{PolicyStatusWriter, PolicyTroubles};
+use super::task_inputs::{namespaces_move, rules_move, status_is_due};
 use super::watched_kinds::{group_kind, namespace_kind, policy_kind};
 use crate::clock::ServerClock;
-use crate::kind_tasks::{KindContext, KindRequest, KindTasks, RecordsTrouble};
+use crate::kind_tasks::{KindContext, KindRequest, KindTasks};
 use crate::lease::Leadership;
 use crate::snapshot::StatsSnapshot;
 
@@ -390,46 +389,5 @@ impl PolicyTask {
             }
         }
         Ok(())
-    }
-}
-
-/// Waits until scripts change, or until other budgets are known, which are returned.
-async fn rules_move(
-    libraries: &mut ScriptLibraries,
-    budgets: &mut DisruptionBudgets,
-) -> Option<NamespaceBudgets> {
-    tokio::select! {
-        _ = libraries.next_change() => None,
-        known = budgets.next_change() => Some(known),
-    }
-}
-
-/// Waits until the status of a policy may say something else.
-async fn status_is_due(
-    snapshot: &mut watch::Receiver<Arc<StatsSnapshot>>,
-    records: &mut watch::Receiver<Option<RecordsTrouble>>,
-    statuses: &mut PolicyStatusWriter,
-) {
-    tokio::select! {
-        Ok(()) = snapshot.changed() => {}
-        Ok(()) = records.changed() => {}
-        () = statuses.wait_until_due() => {}
-    }
-}
-
-/// Waits for an event of the namespaces' watch, or, without one, until a kind is to be listed again because of another.
-async fn namespaces_move(
-    events: &mut Option<BoxStream<'static, FollowEvent<ChildObject>>>,
-    relists: &RelistSchedule,
-) -> Option<FollowEvent<ChildObject>> {
-    let next = async {
-        match events {
-            Some(events) => events.next().await,
-            None => None,
-        }
-    };
-    tokio::select! {
-        Some(event) = next => Some(event),
-        () = relists.wait_until_due() => None,
     }
 }

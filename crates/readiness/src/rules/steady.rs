@@ -87,12 +87,8 @@ pub(super) fn is_available_stateful_set(f: &Facts, known: KnownBeside) -> bool {
 pub(super) fn is_available_daemon_set(f: &Facts, known: KnownBeside) -> bool {
     let Some(wanted) = f.status.desired else { return false };
     let n = ReplicaNumbers::from_facts(f);
-    let budget = match f.spec.max_unavailable {
-        None => 1,
-        Some(ReplicaAmount::Count(count)) => count,
-        // Rounded up: the controller of DaemonSets does, unlike that of StatefulSets.
-        Some(ReplicaAmount::Percent(percent)) => wanted.saturating_mul(percent).saturating_add(99) / 100,
-    };
+    // The controller of DaemonSets rounds up, unlike that of StatefulSets.
+    let budget = f.spec.max_unavailable.map_or(1, |most| most.rounded_up(wanted));
     !f.spec.on_delete && n.updated >= n.replicas && is_within_budget((wanted, known), n.available, budget)
 }
 

@@ -35,6 +35,18 @@ impl LiveCluster {
         cluster
     }
 
+    /// A parent as it stands.
+    pub(crate) fn parent(&self, kind: &str, name: &str) -> Value {
+        let store = self.server.lock_store();
+        (*store.get("example.com/v1", kind, "default", name).unwrap()).clone()
+    }
+
+    /// Number of Databases that say this of `Ready`.
+    pub(crate) fn count_told(&self, status: &str) -> usize {
+        let databases = self.server.lock_store().list_objects("example.com/v1", "Database", "");
+        databases.iter().filter(|database| condition(database, "Ready")["status"] == status).count()
+    }
+
     pub(crate) fn create(&self, object: &Value) -> Value {
         let now = self.server.now();
         (*self.server.lock_store().create_with_status(now, object.clone()).unwrap()).clone()
@@ -94,6 +106,12 @@ pub(crate) async fn done(mut command: Command) -> (Option<i32>, String, String) 
     let Output { status, stdout, stderr } = output;
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (status.code(), text(stdout), text(stderr))
+}
+
+/// A condition of an object; null where it has none.
+pub(crate) fn condition(object: &Value, kind: &str) -> Value {
+    let all = object["status"]["conditions"].as_array();
+    all.and_then(|all| all.iter().find(|one| one["type"] == kind)).cloned().unwrap_or_default()
 }
 
 pub(crate) fn crd(kind: &str) -> Value {

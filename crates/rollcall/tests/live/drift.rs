@@ -9,16 +9,6 @@ use super::service::{RunningService, until};
 
 const PARENTS: usize = 100;
 
-/// Parents that say this.
-fn count(cluster: &LiveCluster, status: &str) -> usize {
-    let store = cluster.server.lock_store();
-    let says = |parent: &serde_json::Value| {
-        let conditions = parent["status"]["conditions"].as_array();
-        conditions.is_some_and(|all| all.iter().any(|c| c["type"] == "Ready" && c["status"] == status))
-    };
-    store.list_objects("example.com/v1", "Database", "").iter().filter(|parent| says(parent)).count()
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_watch_keeps_back_of_a_hundred_children_is_found_told_and_logged_in_one_line() {
     let cluster = LiveCluster::start("drift").await;
@@ -29,7 +19,7 @@ async fn what_the_watch_keeps_back_of_a_hundred_children_is_found_told_and_logge
         cluster.below(&parent, pod(&format!("db-{number}-0"), None));
     }
     let service = RunningService::start(&cluster, &["--audit", "2s"], &[]);
-    until("all parents are told True", || count(&cluster, "True") == PARENTS);
+    until("all parents are told True", || cluster.count_told("True") == PARENTS);
     cluster.server.faults().add(InjectedFault::new(FaultAction::DropEvent).on_kind("", "pods"));
     for number in 0..PARENTS {
         let (now, name) = (cluster.server.now(), format!("db-{number}-0"));
@@ -37,7 +27,7 @@ async fn what_the_watch_keeps_back_of_a_hundred_children_is_found_told_and_logge
         let patch = json!({ "status": failed });
         cluster.server.lock_store().patch_status(now, "v1", "Pod", "default", &name, &patch).unwrap();
     }
-    until("all parents are told False", || count(&cluster, "False") == PARENTS);
+    until("all parents are told False", || cluster.count_told("False") == PARENTS);
     // The watch has some seconds to tell of it itself.
     until("all of it is counted", || service.metric("rollcall_drift_total", "") >= PARENTS as u64);
     let lines = service.logged("drift");

@@ -11,7 +11,7 @@ use kube::CustomResourceExt;
 use sandbox::store::StoreRequest;
 use serde_json::{Value, json};
 
-use super::cluster::{LiveCluster, custom, owned, pod, policy};
+use super::cluster::{LiveCluster, condition, custom, owned, pod, policy};
 use super::service::{RunningService, until};
 
 const OWN: &str = "rollcall.dev/v1alpha1";
@@ -82,13 +82,11 @@ impl ShopCluster {
     }
 
     fn parent(&self, kind: &str, name: &str) -> Value {
-        self.get("example.com/v1", kind, "default", name).unwrap()
+        self.cluster.parent(kind, name)
     }
 
-    fn condition(&self, kind: &str, name: &str, condition: &str) -> Value {
-        let parent = self.parent(kind, name);
-        let all = parent["status"]["conditions"].as_array();
-        all.and_then(|all| all.iter().find(|one| one["type"] == condition)).cloned().unwrap_or_default()
+    fn condition(&self, kind: &str, name: &str, of: &str) -> Value {
+        condition(&self.parent(kind, name), of)
     }
 
     fn until_says(&self, (kind, name): (&str, &str), condition: &str, status: &str) {

@@ -103,17 +103,6 @@ fn the_allocator_of_the_image_gives_memory_back_at_once_and_takes_no_huge_pages(
     }
 }
 
-/// Parents that are told True.
-fn count_ready(cluster: &LiveCluster) -> usize {
-    let store = cluster.server.lock_store();
-    let parents = store.list_objects("example.com/v1", "Database", "");
-    let is_ready = |parent: &serde_json::Value| {
-        let conditions = parent["status"]["conditions"].as_array();
-        conditions.is_some_and(|all| all.iter().any(|c| c["type"] == "Ready" && c["status"] == "True"))
-    };
-    parents.iter().filter(|parent| is_ready(parent)).count()
-}
-
 /// Gives the policy another rule that says the same.
 fn edit_rule(cluster: &LiveCluster, number: u64) {
     let current = format!("self.metadata.name != 'no-{number}' && self.status.phase == 'Running'");
@@ -138,7 +127,7 @@ async fn memory_that_a_start_and_edits_of_a_rule_take_comes_back() {
     let service = RunningService::start(&cluster, &[], &image_environment());
     let memory = PeakSampler::begin(service.process());
     let parents = usize::try_from(PARENTS).unwrap();
-    until("all parents are told True", || count_ready(&cluster) == parents);
+    until("all parents are told True", || cluster.count_told("True") == parents);
     let evaluations = || service.metric("rollcall_rule_evaluations_total", "");
     let rest = settled_memory(service.process());
     for number in 1..=EDITS {
@@ -146,7 +135,7 @@ async fn memory_that_a_start_and_edits_of_a_rule_take_comes_back() {
         edit_rule(&cluster, number);
         until("every child is judged by the new rule", || evaluations() - before >= 2 * PARENTS);
     }
-    assert_eq!(count_ready(&cluster), parents);
+    assert_eq!(cluster.count_told("True"), parents);
     println!("rest {rest} kB, peak {} kB, then {} kB", memory.peak(), anonymous_memory(service.process()));
     let (highest, lasting) = (rest * 15 / 10 + ALLOCATOR_SLACK, rest * 11 / 10 + ALLOCATOR_SLACK);
     assert!(memory.peak() <= highest, "{} kB at its peak, {rest} at rest", memory.peak());

@@ -8,7 +8,7 @@ use kube::CustomResourceExt;
 use sandbox::SandboxOptions;
 use serde_json::{Value, json};
 
-use super::cluster::{LiveCluster, custom, pod, policy};
+use super::cluster::{LiveCluster, condition, custom, pod, policy};
 use super::service::{RunningService, until};
 
 const HOUR: i64 = 3_600_000;
@@ -38,16 +38,12 @@ fn create(cluster: &LiveCluster, name: &str, waits: Option<(&str, &str)>) {
     cluster.below(&database, pod(&format!("{name}-0"), waits));
 }
 
-fn parent(cluster: &LiveCluster, name: &str) -> Value {
-    let store = cluster.server.lock_store();
-    (*store.get("example.com/v1", "Database", "default", name).unwrap()).clone()
+fn is_told(cluster: &LiveCluster, name: &str, status: &str) -> bool {
+    condition(&cluster.parent("Database", name), "Ready")["status"] == status
 }
 
-fn status_of(cluster: &LiveCluster, name: &str, condition: &str) -> Value {
-    let parent = parent(cluster, name);
-    let all = parent["status"]["conditions"].as_array();
-    all.and_then(|all| all.iter().find(|one| one["type"] == condition))
-        .map_or(Value::Null, |one| one["status"].clone())
+fn both(cluster: &LiveCluster) -> [Value; 2] {
+    ["well", "late"].map(|name| cluster.parent("Database", name))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -57,15 +53,15 @@ async fn a_clock_of_the_server_that_is_set_turns_nobody_and_delays_nobody() {
     create(&cluster, "well", None);
     create(&cluster, "late", Some(("ContainerCreating", "")));
     let service = RunningService::start(&cluster, &[], &[]);
-    until("the one is told True", || status_of(&cluster, "well", "Ready") == "True");
-    until("the other is told False", || status_of(&cluster, "late", "Ready") == "False");
-    let before = [parent(&cluster, "well"), parent(&cluster, "late")];
+    until("the one is told True", || is_told(&cluster, "well", "True"));
+    until("the other is told False", || is_told(&cluster, "late", "False"));
+    let before = both(&cluster);
     for (number, hours) in [1, -1, 0].into_iter().enumerate() {
         offset.store(hours * HOUR, Ordering::Relaxed);
         // Made by the new clock, and judged while Rollcall's own is still on its way there.
         let name = format!("new-{number}");
         create(&cluster, &name, None);
-        until(&format!("{name} is told True"), || status_of(&cluster, &name, "Ready") == "True");
+        until(&format!("{name} is told True"), || is_told(&cluster, &name, "True"));
         let expected = hours * HOUR / 1_000;
         until(&format!("{expected} s are seen"), || {
             let text = service.get("/metrics");
@@ -73,6 +69,6 @@ async fn a_clock_of_the_server_that_is_set_turns_nobody_and_delays_nobody() {
             let seen: f64 = line.unwrap().rsplit(' ').next().unwrap().parse().unwrap();
             (seen - f64::from(i32::try_from(expected).unwrap())).abs() < 5.0
         });
-        assert_eq!([parent(&cluster, "well"), parent(&cluster, "late")], before, "{hours} h");
+        assert_eq!(both(&cluster), before, "{hours} h");
     }
 }

@@ -17,7 +17,7 @@ use super::request_log::LoggedRequest;
 use super::response::{ResponseBody, whole_response};
 use super::server_state::ServerState;
 use super::stream::{self, WatchStream};
-use crate::store::{EpochMillis, StoreRequest, StoreResponse};
+use crate::store::{StoreRequest, StoreResponse};
 
 /// Longest request body that is read. More than any object the store accepts, so that the store itself can refuse a
 /// body as too large.
@@ -30,13 +30,11 @@ pub(super) async fn answer_request(
 ) -> io::Result<hyper::Response<ResponseBody>> {
     let clock = shared.clock.clone();
     let mut response = find_answer(shared, request).await?;
-    response.headers_mut().insert(DATE, date_header(clock()));
+    let date = UNIX_EPOCH + Duration::from_millis(u64::try_from(clock()).unwrap_or(0));
+    if let Ok(date) = HeaderValue::try_from(httpdate::fmt_http_date(date)) {
+        response.headers_mut().insert(DATE, date);
+    }
     Ok(response)
-}
-
-fn date_header(now: EpochMillis) -> HeaderValue {
-    let date = UNIX_EPOCH + Duration::from_millis(u64::try_from(now).unwrap_or(0));
-    HeaderValue::from_str(&httpdate::fmt_http_date(date)).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
 async fn find_answer(

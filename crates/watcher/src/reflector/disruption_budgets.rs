@@ -21,8 +21,8 @@ impl BudgetTable {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = budgets;
     }
 
-    /// Returns the budget that covers the pods of a workload. Of several the narrowest of their kind comes first: evictions
-    /// of pods that several cover are refused.
+    /// Returns the budget that covers the pods of a workload; of several the narrowest, because the API server refuses to evict
+    /// a pod that several cover.
     pub(super) fn find(&self, workload: &ChildObject) -> Option<DisruptionBudget> {
         let labels = &workload.facts.spec.pod_labels;
         if labels.is_empty() {

@@ -292,8 +292,7 @@ impl Reflector {
         self.0.assessor.set_now(now);
     }
 
-    /// Sets all PodDisruptionBudgets. A StatefulSet or DaemonSet that lacks no more pods than the
-    /// one of its pods allows is available.
+    /// Sets all PodDisruptionBudgets. A StatefulSet or DaemonSet that lacks no more pods than that of its pods allows is available.
     pub fn set_disruption_budgets(&self, budgets: NamespaceBudgets) {
         self.0.budgets.replace(budgets);
     }

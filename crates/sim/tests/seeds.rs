@@ -28,7 +28,7 @@ use sim::{
 /// Default number of seeds.
 const SEEDS: u64 = 300;
 /// First seed of the range.
-const FIRST_SEED: u64 = 26_300;
+const FIRST_SEED: u64 = 26_600;
 /// Seeds that found a fault of the product or of its judge: each is played every time, with the streams it was found with.
 const REMEMBERED_SEEDS: [SeedToPlay; 8] = [
     (920_154, BEFORE_SHADOW_MODE),
@@ -41,7 +41,7 @@ const REMEMBERED_SEEDS: [SeedToPlay; 8] = [
     (25_512, WITH_DEFINITIONS),
 ];
 /// The same of histories in which policies change.
-const REMEMBERED_CHANGING_SEEDS: [SeedToPlay; 7] = [
+const REMEMBERED_CHANGING_SEEDS: [SeedToPlay; 8] = [
     (900_574, BEFORE_SHADOW_MODE),
     (20_974, BEFORE_SHADOW_MODE),
     (30_054, WITH_LATE_LISTS),
@@ -49,6 +49,7 @@ const REMEMBERED_CHANGING_SEEDS: [SeedToPlay; 7] = [
     (24_867, WITH_CHURN),
     (25_134, WITH_OVERLAPS),
     (40_063, WITH_OVERLAPS),
+    (26_626, WITH_DEFINITIONS),
 ];
 /// The same of histories in which labels of namespaces and scripts change, too.
 const REMEMBERED_RESOLUTION_SEEDS: [SeedToPlay; 10] = [

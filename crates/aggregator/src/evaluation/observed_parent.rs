@@ -24,6 +24,8 @@ pub(crate) struct ObservedParent {
     last_sent: Option<ParentReason>,
     /// The answer says True, and the newest version of some child awaits its rule.
     rests_on_unjudged: bool,
+    /// Somebody has taken the condition away from the parent, and nothing was read on it since.
+    is_taken_away: bool,
 }
 
 impl ObservedParent {
@@ -44,6 +46,7 @@ impl ObservedParent {
             last_published: answer.written.map(|written| written.reason),
             last_sent: None,
             rests_on_unjudged: false,
+            is_taken_away: false,
         }
     }
 
@@ -52,10 +55,12 @@ impl ObservedParent {
         self.stage.says_true() && (self.stage.is_own() || self.phase.found == FoundWord::Ready)
     }
 
-    /// Returns `true` if the parent says of this generation that it is not ready: there is no True to keep. It was not told yet, or
-    /// the replica that leads has taken it back, because this one began to count later.
+    /// Returns `true` if the parent does not say, of this generation, that it is ready: there is no True to keep. It was not told
+    /// yet, the replica that leads has taken it back, because this one began to count later, or somebody turned it or took it
+    /// away. Where nothing was ever read, the first True may be on its way.
     pub(crate) fn is_told_otherwise(&self) -> bool {
-        self.view.told().is_some_and(|told| told.status != Some(ConditionStatus::True))
+        let says_true = || self.view.told().is_some_and(|told| told.status == Some(ConditionStatus::True));
+        (self.is_taken_away || self.view.written.is_some()) && !says_true()
     }
 
     /// Records that the answer is on its way to the parent.
@@ -107,6 +112,8 @@ impl ObservedParent {
         if written.is_some() || is_unwritten {
             self.phase.progress.announce();
         }
+        let was_shown = self.is_taken_away || self.view.written.is_some();
+        self.is_taken_away = was_shown && answer.written.is_none() && !is_unwritten;
         (self.evidence, self.deleting) = (view.evidence, view.deleting);
         self.view.clone_from(answer);
         is_renewed

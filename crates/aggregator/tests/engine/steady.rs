@@ -5,12 +5,13 @@ use std::time::Duration;
 use aggregator::{Availability, ChildGroup, EnginePolicy, GroupRole, HandledEvidence, SelectorId};
 use readiness::Level::{Failed, Progressing, Ready, Stuck};
 use readiness::Steadiness;
-use readiness::rollup::{ChildWeight, ParentReason};
+use readiness::rollup::{ChildWeight, ConditionStatus, ParentReason};
 use timer::Seed;
 
 use crate::ask::HarnessQueries as _;
 use crate::driver::EngineDriver as _;
 use crate::harness::{CHILDREN, EngineHarness, POLICY};
+use crate::object::ParentState;
 use crate::{group, policy};
 
 const AVAILABLE: ChildWeight = steady(Steadiness::Available);
@@ -402,6 +403,36 @@ fn a_true_that_was_not_told_yet_is_not_kept() {
             let told = w.server.log[before..].iter().map(|write| write.after[&POLICY].reason);
             let turns = told.into_iter().any(|reason| reason == ParentReason::AllChildrenReady);
             assert!(!turns || is_told, "{moment} ms");
+        }
+    }
+}
+
+#[test]
+fn a_true_that_somebody_took_away_or_turned_is_not_said_anew_of_children_that_are_not_ready() {
+    let graceful = EnginePolicy { grace: Duration::from_secs(60), ..policy() };
+    let take_away = |db: &mut ParentState| drop(db.status.remove(&POLICY));
+    let turn = |db: &mut ParentState| {
+        db.status.get_mut(&POLICY).unwrap().turned = Some(ConditionStatus::False);
+    };
+    for (policy, weight) in [(tolerant(), AVAILABLE), (graceful, ChildWeight::of(Progressing))] {
+        for tamper in [take_away as fn(&mut ParentState), turn] {
+            for is_first in [true, false] {
+                let mut w = ready_with(policy.clone());
+                if is_first {
+                    w.change_parent("db", tamper);
+                }
+                weigh(&mut w, "web", weight);
+                if !is_first {
+                    w.run(2_000);
+                    assert_eq!(w.says("db"), "AllChildrenReady", "it stands, and is kept");
+                    w.change_parent("db", tamper);
+                }
+                w.run(10_000);
+                assert_eq!(w.says("db"), "ChildrenProgressing", "tampered with first: {is_first}");
+                weigh(&mut w, "web", ChildWeight::of(Ready));
+                w.run(20_000);
+                assert_eq!(w.says("db"), "AllChildrenReady");
+            }
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::service::{AUDIT_PERIOD, ObjectFeed, ServiceUnderTest};
 use crate::timeline::{InvariantFailure, PolicyEvent, SimEvent, SimulationCounts};
 use crate::wires::{
     KindWires, LiveReadWire, PolicyWatch, RuleWire, SimStage, StatusWriteWire, Takeovers, WriteInFlight,
-    count_drift, deliver_write, describe_write, disturb_write, send_answer,
+    WriteSender, count_drift, deliver_write, describe_write, disturb_write, send_answer,
 };
 use crate::world::{FaultConcern, SimWorld};
 
@@ -411,18 +411,18 @@ impl Sim {
         let disturbance = self.stage.world.disturb_point(PointKind::Write);
         let Some(flight) = disturb_write(&mut self.stage.world, flight, disturbance) else { return };
         let (answer, committed) = deliver_write(&mut self.stage.world, &flight.write, disturbance);
+        let sender = self.takeovers.sender_of(&self.stage, flight.life);
         if let Some(committed) = committed {
             let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.plan_watch);
-            let is_own = flight.life == self.stage.service.life;
-            self.commits.check_commit(&at, &mut self.checked, (&flight, is_own), &committed);
-            self.overlaps.check_commit(&at, (&flight, is_own), &committed);
+            let others = (&mut self.checked, &self.overlaps);
+            self.commits.check_commit(&at, others, (&flight, sender), &committed);
+            self.overlaps.check_commit(&at, (&flight, sender), &committed);
         }
         if answer.as_ref().is_none_or(|(status, ..)| *status != 200) {
             self.troubles.note_failure(&flight.write.uid, answer.is_some(), self.stage.world.now());
             self.overlaps.note_failure(&flight.write.uid, self.stage.world.now());
         }
-        let is_awaited = self.takeovers.awaits_answers(&self.stage, flight.life);
-        send_answer(&mut self.stage, flight, answer, is_awaited);
+        send_answer(&mut self.stage, flight, answer, sender != WriteSender::Ended);
     }
 
     /// Checks the quiet end state.

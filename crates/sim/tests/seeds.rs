@@ -28,7 +28,7 @@ use sim::{
 /// Default number of seeds.
 const SEEDS: u64 = 300;
 /// First seed of the range.
-const FIRST_SEED: u64 = 26_600;
+const FIRST_SEED: u64 = 26_900;
 /// Seeds that found a fault of the product or of its judge: each is played every time, with the streams it was found with.
 const REMEMBERED_SEEDS: [SeedToPlay; 8] = [
     (920_154, BEFORE_SHADOW_MODE),
@@ -52,7 +52,7 @@ const REMEMBERED_CHANGING_SEEDS: [SeedToPlay; 8] = [
     (26_626, WITH_DEFINITIONS),
 ];
 /// The same of histories in which labels of namespaces and scripts change, too.
-const REMEMBERED_RESOLUTION_SEEDS: [SeedToPlay; 10] = [
+const REMEMBERED_RESOLUTION_SEEDS: [SeedToPlay; 11] = [
     (22_728, WITH_SHADOW_MODE),
     (22_771, WITH_LATE_LISTS),
     (30_026, WITH_LATE_LISTS),
@@ -63,6 +63,7 @@ const REMEMBERED_RESOLUTION_SEEDS: [SeedToPlay; 10] = [
     (40_071, WITH_OVERLAPS),
     (40_260, WITH_OVERLAPS),
     (40_068, WITH_DEFINITIONS),
+    (200_451, WITH_DEFINITIONS),
 ];
 /// The streams that there were before shadow mode.
 const BEFORE_SHADOW_MODE: StreamLayout = StreamLayout::Split { last: 22 };

@@ -7,10 +7,11 @@ use serde_json::{Value, json};
 
 use super::checked_parents::CheckedParents;
 use super::judged_moment::JudgedMoment;
+use super::overlap_judge::OverlapJudge;
 use super::own_entries::entry_of;
 use super::policy_checks;
 use crate::scenario::PolicyDef;
-use crate::wires::{CommittedWrite, WriteInFlight};
+use crate::wires::{CommittedWrite, WriteInFlight, WriteSender};
 use crate::world::{ModelCondition, ModelObject, conditions_of};
 
 /// Longest condition message, in bytes.
@@ -66,12 +67,12 @@ impl CommitJudge {
         self.yielded_before.contains(uid)
     }
 
-    /// Checks a committed write; `is_own` if the process that runs now sent it, and no predecessor.
+    /// Checks a committed write, of the process that runs now or of another.
     pub(crate) fn check_commit(
         &mut self,
         at: &JudgedMoment<'_>,
-        checked: &mut CheckedParents,
-        (flight, is_own): (&WriteInFlight, bool),
+        (checked, overlaps): (&mut CheckedParents, &OverlapJudge),
+        (flight, sender): (&WriteInFlight, WriteSender),
         committed: &CommittedWrite,
     ) {
         let write = &flight.write;
@@ -121,14 +122,17 @@ impl CommitJudge {
         let is_of = |p: &&PolicyDef| write.policies.contains(&p.id) && p.parent == kind;
         for policy in at.policies.iter().filter(is_of) {
             self.check_first_answer(at, policy, &name, &new);
-            policy_checks::check_turn(at, policy, &name, (&old, &new), flight.was_shown_handled);
+            let stood_beside = entry_of(policy, &old).is_some_and(|said| overlaps.has_put(&old.uid, said));
+            if !stood_beside {
+                policy_checks::check_turn(at, policy, &name, (&old, &new), flight.was_shown_handled);
+            }
             let stands_in = policy.fallback.is_some_and(|fallback| new.ours.contains_key(fallback));
             if stands_in && new.foreign.contains(policy.condition) {
                 self.yielded.insert(new.uid.clone());
             }
         }
         self.note_announced(at, &new);
-        let decided_by = if is_own { &*write.policies } else { &[] };
+        let decided_by = if sender == WriteSender::Running { &*write.policies } else { &[] };
         checked.note_committed((&old, &new), decided_by);
     }
 

@@ -6,7 +6,7 @@ use readiness::rollup::ConditionStatus;
 
 use super::judged_moment::JudgedMoment;
 use super::own_entries::entry_of;
-use crate::wires::{CommittedWrite, WriteInFlight};
+use crate::wires::{CommittedWrite, WriteInFlight, WriteSender};
 use crate::world::{ModelCondition, ModelObject};
 
 /// Longest time for which a True of a former process stands that the process knows to be wrong that took over, since that was
@@ -18,6 +18,8 @@ const MAX_GHOST_WRITES: u32 = 8;
 /// What a former process has written under one condition type.
 struct GhostWord {
     said: ModelCondition,
+    /// Its process has been beside the one that runs: it did not send it before it was replaced.
+    is_beside: bool,
     /// Since when the process that took over has held both it and another answer.
     wrong_since: Option<i64>,
 }
@@ -47,13 +49,21 @@ impl OverlapJudge {
         self.words.values_mut().for_each(|word| word.wrong_since = None);
     }
 
-    /// Checks a committed write; `is_own` if the process that runs now sent it, and no predecessor.
+    /// Returns `true` if a former process has put this entry on a parent beside the one that runs. What that one says after it
+    /// turns nothing that it has said itself.
+    pub(crate) fn has_put(&self, uid: &str, entry: &ModelCondition) -> bool {
+        let mut words = self.words.iter().filter(|((of, _), word)| of == uid && word.is_beside);
+        words.any(|(_, word)| word.said == *entry)
+    }
+
+    /// Checks a committed write, of the process that runs now or of another.
     pub(crate) fn check_commit(
         &mut self,
         at: &JudgedMoment<'_>,
-        (flight, is_own): (&WriteInFlight, bool),
+        (flight, sender): (&WriteInFlight, WriteSender),
         committed: &CommittedWrite,
     ) {
+        let is_own = sender == WriteSender::Running;
         let kind = flight.write.kind.index();
         let read = |object| at.world.read_object(kind, object);
         let (old, new) = (read(&committed.before), read(&committed.after));
@@ -62,7 +72,8 @@ impl OverlapJudge {
             if is_own {
                 self.words.remove(&key);
             } else {
-                self.words.insert(key, GhostWord { said: said.clone(), wrong_since: None });
+                let is_beside = sender == WriteSender::Beside;
+                self.words.insert(key, GhostWord { said: said.clone(), is_beside, wrong_since: None });
             }
         }
         if !is_own {

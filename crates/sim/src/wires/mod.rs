@@ -30,4 +30,4 @@ pub(crate) use status_write_wire::{
     StatusWriteWire, WRITE_TIMEOUT_MS, deliver_write, describe_write, disturb_write, send_answer,
 };
 pub(crate) use takeovers::Takeovers;
-pub(crate) use write_in_flight::{CommittedWrite, LandedWrite, WriteInFlight};
+pub(crate) use write_in_flight::{CommittedWrite, LandedWrite, WriteInFlight, WriteSender};

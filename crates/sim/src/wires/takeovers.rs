@@ -4,7 +4,7 @@ use super::ghost_process::GhostProcess;
 use super::kind_wires::KindWires;
 use super::sim_stage::SimStage;
 use super::status_write_wire::{StatusWriteWire, receive_answer, receive_reread};
-use super::write_in_flight::LandedWrite;
+use super::write_in_flight::{LandedWrite, WriteSender};
 use crate::scenario::{Dice, DiceStream, Sabotage, SeedStreams};
 use crate::timeline::{SimEvent, SimTimeline};
 use crate::world::SimWorld;
@@ -62,9 +62,13 @@ impl Takeovers {
         self.ghost = None;
     }
 
-    /// Returns `true` if this process waits for answers to its writes.
-    pub(crate) fn awaits_answers(&self, stage: &SimStage, life: u32) -> bool {
-        life == stage.service.life || self.ghost.as_ref().is_some_and(|ghost| ghost.life() == life)
+    /// Returns which process this is that sent a write.
+    pub(crate) fn sender_of(&self, stage: &SimStage, life: u32) -> WriteSender {
+        match &self.ghost {
+            _ if life == stage.service.life => WriteSender::Running,
+            Some(ghost) if ghost.life() == life => WriteSender::Beside,
+            _ => WriteSender::Ended,
+        }
     }
 
     /// Runs the loop of the former process.

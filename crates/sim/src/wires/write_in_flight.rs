@@ -24,6 +24,17 @@ pub(crate) struct WriteInFlight {
     pub(crate) known: BTreeMap<String, ModelCondition>,
 }
 
+/// The process that sent a write, as seen from the one that runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WriteSender {
+    /// The one that runs.
+    Running,
+    /// A former one, which goes on beside it.
+    Beside,
+    /// One that has ended.
+    Ended,
+}
+
 /// Status, `Retry-After` and body of the server's answer.
 pub(crate) type ServerAnswer = (u16, Duration, Vec<u8>);
 

@@ -10,6 +10,7 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
+use policy::AwaitedInput;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -143,10 +144,18 @@ async fn get_readyz(State(pages): State<AdminState>) -> (StatusCode, String) {
 
 /// What keeps a kind from being seen, and what shows whether the API server can list it at all.
 fn kind_line(kind: &KindNumbers) -> String {
-    let KindNumbers { label, state, trouble } = kind;
+    let KindNumbers { label, state, awaits, trouble } = kind;
     let trouble = trouble.as_deref().unwrap_or("");
-    let list = match state {
-        KindState::Listing => {
+    let list = match (state, awaits) {
+        (_, Some(AwaitedInput::Scripts)) => {
+            "; the ConfigMap of scripts by which a policy judges it is not read yet".to_owned()
+        }
+        (_, Some(AwaitedInput::NamespaceLabels)) => {
+            "; the labels of namespaces by which a policy chooses among it are not read yet: does `kubectl get \
+             namespaces` end?"
+                .to_owned()
+        }
+        (KindState::Listing, None) => {
             let name = label.to_lowercase();
             format!("; its list is not complete: does `kubectl get {name} -A --chunk-size=500 -o name` end?")
         }
@@ -175,12 +184,24 @@ mod tests {
     fn a_list_that_does_not_end_is_named_with_the_command_that_shows_why() {
         let line = |state: KindState, trouble: Option<&str>| {
             let trouble = trouble.map(str::to_owned);
-            kind_line(&KindNumbers { label: "Deployment.apps".to_owned(), state, trouble })
+            kind_line(&KindNumbers { label: "Deployment.apps".to_owned(), state, awaits: None, trouble })
         };
         let said = line(KindState::Listing, Some("request timed out"));
         assert!(said.starts_with("Deployment.apps: Listing request timed out; "), "{said}");
         assert!(said.contains("`kubectl get deployment.apps -A --chunk-size=500 -o name`"), "{said}");
         assert_eq!(line(KindState::Absent, None), "Deployment.apps: Absent ");
+    }
+
+    #[test]
+    fn what_a_kind_waits_for_is_named_in_place_of_its_list() {
+        for (awaits, named) in [
+            (AwaitedInput::Scripts, "ConfigMap of scripts"),
+            (AwaitedInput::NamespaceLabels, "labels of namespaces"),
+        ] {
+            let (label, state) = ("Shop.example.com".to_owned(), KindState::Listing);
+            let said = kind_line(&KindNumbers { label, state, awaits: Some(awaits), trouble: None });
+            assert!(said.contains(named) && !said.contains("chunk-size"), "{said}");
+        }
     }
 
     #[test]

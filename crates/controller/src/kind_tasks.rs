@@ -123,8 +123,8 @@ impl KindTasks {
             KindEventSender::new(id, self.context.kind_events.clone(), self.context.refusals.clone());
         event_sender.send(KindEvent::Starting);
         self.left.remove(&id);
-        if plan.awaits_library {
-            // The rule of the kind is not known yet: its objects are not observed, so no condition rests on them.
+        if plan.awaits.is_some() {
+            // Its rule, or which of its objects are chosen, is not known yet: none is observed, so no condition rests on them.
             self.running.insert(id, RunningTask { plan, event_sender, gate });
             return;
         }
@@ -148,7 +148,7 @@ impl KindTasks {
             format!("namespaces, by whose labels a policy selects parents, cannot be watched: {detail}");
         for task in self.running.values() {
             let chooses = task.plan.interest.parent.iter().any(|rule| rule.namespace_selector.is_some());
-            if task.plan.awaits_library && chooses {
+            if task.plan.awaits.is_some() && chooses {
                 task.event_sender.send(KindEvent::Failure(ApiFailureCause::Refused, detail.clone()));
             }
         }

@@ -9,7 +9,7 @@ use readiness::rollup::{ConditionStatus, LevelTally, ParentReason};
 use watcher::plan::ChildRule;
 use watcher::reflector::{RuleSuspension, RulingPolicy};
 
-use policy::WatchPlan;
+use policy::{AwaitedInput, WatchPlan};
 use rollcall_core::{Core, FindingCounts, ParentPolicy, TopCause, WatchHealth};
 
 /// Maximum number of overwritten conditions, and of owned ones, that are reported individually.
@@ -57,6 +57,8 @@ pub(crate) struct KindNumbers {
     pub(crate) label: String,
     /// State of its list and watch.
     pub(crate) state: KindState,
+    /// What has to be read before it is listed.
+    pub(crate) awaits: Option<AwaitedInput>,
     /// Current error, if any.
     pub(crate) trouble: Option<String>,
 }
@@ -162,10 +164,11 @@ impl StatsSnapshot {
         core.refresh_numbers(now);
         let mut snapshot = StatsSnapshot { planned: plan.is_some(), ..StatsSnapshot::default() };
         let Some(plan) = plan else { return snapshot };
-        for id in plan.kinds.keys() {
+        for (id, kind) in &plan.kinds {
             let (state, trouble) = health.kind_status(*id);
             let trouble = trouble.map(|(cause, detail)| format!("{}: {detail}", cause.metric_label()));
-            snapshot.kinds.insert(*id, KindNumbers { label: core.kind_label(*id), state, trouble });
+            let (label, awaits) = (core.kind_label(*id), kind.awaits);
+            snapshot.kinds.insert(*id, KindNumbers { label, state, awaits, trouble });
         }
         snapshot.synced = snapshot.kinds.values().all(|k| k.state != KindState::Listing);
         for (id, (_, words)) in &plan.policies {

@@ -13,6 +13,7 @@ mod group_shape;
 mod groups;
 mod inventory;
 mod kept_text;
+mod kind_plan;
 mod library_rules;
 pub mod offline;
 mod other_policy;
@@ -41,9 +42,10 @@ pub use group_selection::{GROUP_KIND, GroupName, GroupSelection};
 pub use group_shape::{FoundGroup, policies_of_groups, policy_of_group, read_group};
 pub use groups::{CompiledGroup, GroupCount};
 pub use inventory::{ConditionInventory, PresentPolicy};
+pub use kind_plan::{AwaitedInput, KindPlan};
 pub use library_rules::{LibraryRules, LibraryState, UnreadLibraries, compile_library_rule};
 pub use other_policy::OtherPolicy;
-pub use plan::{IdRegistry, KindKey, KindPlan, PolicyInUse, RECORD_KIND, Released, WatchPlan, build_plan};
+pub use plan::{IdRegistry, KindKey, PolicyInUse, RECORD_KIND, Released, WatchPlan, build_plan};
 pub use policy_claim::PolicyClaim;
 pub use policy_file::{
     NOT_AN_OBJECT_NAME, PolicyManifest, document_objects, is_object_name, parse_manifests, parse_policies,

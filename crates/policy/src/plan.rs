@@ -2,20 +2,18 @@
 //! read.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use aggregator::{Acceptance, EnginePolicy, KindId, PolicyId};
 use api::policy::KindRef;
 use tracing::warn;
 use watcher::plan::{
-    AssessmentRule, ChildRule, CountRule, ElsewhereRule, FindChildrenBy, Interest, LabelRule,
-    OutcomeRetention, ParentRule, ReferenceRule, UserRule,
+    CountRule, ElsewhereRule, Interest, LabelRule, OutcomeRetention, ParentRule, ReferenceRule,
 };
 
 use super::compile::CompiledPolicy;
 use super::groups::{CompiledGroup, GroupCount};
+use super::kind_plan::{AwaitedInput, KindPlan};
 use super::library_rules::LibraryRules;
-use super::ready_rule::GroupRule;
 use rollcall_core::{GroupSummary, PolicySummary};
 use watcher::wire::{HELM_RELEASE_ANNOTATION, INVENTORY_ANNOTATION, TRACKING_ANNOTATION};
 
@@ -87,23 +85,6 @@ impl IdRegistry {
     pub fn retain_policies(&mut self, held: impl IntoIterator<Item = PolicyId>) {
         self.held = held.into_iter().collect();
     }
-}
-
-/// Plan for following one kind.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KindPlan {
-    /// Its id.
-    pub id: KindId,
-    /// Group and kind.
-    pub key: KindKey,
-    /// Version to follow; `None` for the preferred one.
-    pub version: Option<String>,
-    /// A script library that judges the kind has not been read yet. The kind is not followed before.
-    pub awaits_library: bool,
-    /// Interest of the reflector in the kind; `counted` is set once the kind was resolved.
-    pub interest: Interest,
-    /// Kinds named in records, if this is the kind of Rollcall's own records.
-    pub records: Option<BTreeMap<KindKey, KindId>>,
 }
 
 /// Accepted policy.
@@ -260,7 +241,10 @@ impl WatchPlan {
     pub fn await_namespaces(&mut self) {
         let chooses =
             |kind: &&mut KindPlan| kind.interest.parent.iter().any(|r| r.namespace_selector.is_some());
-        self.kinds.values_mut().filter(chooses).for_each(|kind| kind.awaits_library = true);
+        self.kinds
+            .values_mut()
+            .filter(chooses)
+            .for_each(|kind| kind.awaits = Some(AwaitedInput::NamespaceLabels));
     }
 
     /// Leaves what policies of other releases say on their parents to those, by the kinds of these. Nothing waits for labels of
@@ -333,7 +317,7 @@ impl WatchPlan {
             id,
             key: (group.to_owned(), kind.to_owned()),
             version: None,
-            awaits_library: false,
+            awaits: None,
             interest: Interest::for_kind(id, group, kind),
             records: None,
         });
@@ -365,58 +349,6 @@ impl WatchPlan {
                 volumes.interest.add_claim_rule(policy.id, group.at);
             }
         }
-    }
-}
-
-impl KindPlan {
-    fn add_child(&mut self, policy: &PolicyInUse, group: &CompiledGroup, libraries: &dyn LibraryRules) {
-        if let Some(GroupRule::Library(name)) = &group.rule {
-            self.awaits_library |= !libraries.is_read(name);
-        }
-        let rule = group.rule.as_ref().map(|rule| {
-            let (rule, source) = match rule {
-                GroupRule::Own { rule, source } => (Arc::clone(rule), Arc::clone(source)),
-                GroupRule::Library(name) => libraries.library_rule(name),
-            };
-            let version = group.kind.version.as_deref().unwrap_or_default();
-            UserRule { rule, source, of: (version.into(), group.kind.kind.as_str().into()) }
-        });
-        let judged_by = AssessmentRule {
-            limits: policy.compiled.limits,
-            rule,
-            remembers_outcome: group.after != OutcomeRetention::Forget,
-        };
-        let known = self.interest.assessment_rules.iter().position(|l| *l == judged_by);
-        let Ok(at) = u16::try_from(known.unwrap_or(self.interest.assessment_rules.len())) else {
-            // It is refused before it comes here.
-            warn!(policy = policy.name, "children left out: more rules for one kind than can be numbered");
-            return;
-        };
-        if known.is_none() {
-            self.interest.assessment_rules.push(judged_by);
-        }
-        let parent = &policy.compiled.parent;
-        let find = if group.references.is_some() {
-            FindChildrenBy::References { of: (parent.group.as_str().into(), parent.kind.as_str().into()) }
-        } else if group.labels.is_empty() {
-            FindChildrenBy::Owner { group: parent.group.as_str().into(), kind: parent.kind.as_str().into() }
-        } else {
-            FindChildrenBy::Labels {
-                keys: group.labels.iter().map(|(key, _)| key.as_str().into()).collect(),
-                of: (parent.group.as_str().into(), parent.kind.as_str().into()),
-            }
-        };
-        let ignore = group.ignore.clone();
-        let rule = ChildRule {
-            policy: policy.id,
-            group: group.at,
-            rule_index: at,
-            find,
-            allowed: group.allowed.clone(),
-            ignore,
-            retention: group.after,
-        };
-        self.interest.child.push(rule);
     }
 }
 

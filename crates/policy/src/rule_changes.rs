@@ -5,13 +5,14 @@ use std::sync::Arc;
 use aggregator::{KindId, PolicyId};
 use api::ReadinessPolicySpec;
 
-use super::plan::{KindPlan, WatchPlan};
+use super::kind_plan::KindPlan;
+use super::plan::WatchPlan;
 
 /// Names of the policies that judge children of this kind in `after` by a different rule than in `before`. A deleted policy or
 /// group has no rule; neither has a kind that was not judged before.
 pub fn changed_rules(before: &WatchPlan, after: &WatchPlan, kind: KindId) -> Vec<String> {
     let Some((old, new)) = before.kinds.get(&kind).zip(after.kinds.get(&kind)) else { return Vec::new() };
-    if old.awaits_library {
+    if old.awaits.is_some() {
         return Vec::new();
     }
     let changed = before.policies.iter().filter_map(|(id, (_, words))| {

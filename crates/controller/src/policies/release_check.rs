@@ -120,7 +120,7 @@ mod tests {
 
     fn snapshot(id: KindId, state: KindState) -> StatsSnapshot {
         let mut snapshot = StatsSnapshot::default();
-        snapshot.kinds.insert(id, KindNumbers { label: String::new(), state, trouble: None });
+        snapshot.kinds.insert(id, KindNumbers { label: String::new(), state, awaits: None, trouble: None });
         snapshot
     }
 

@@ -15,16 +15,16 @@ use super::event_notice::EventNotice;
 
 /// Time since the last occurrence within which the same Event is a repetition. 10 min.
 pub(super) const SERIES_WINDOW: Duration = Duration::from_secs(600);
-/// Delay since the last message about a series after which repetitions are sent, so that many become one. 10 s.
-pub(super) const SERIES_FLUSH_DELAY: Duration = Duration::from_secs(10);
+/// Delay since the last message about a series after which repetitions are sent, so that many become one. 1 min.
+pub(super) const SERIES_FLUSH_DELAY: Duration = Duration::from_mins(1);
 /// Burst of Events of one parent.
 pub(super) const PARENT_EVENT_BURST: f64 = 25.0;
 /// Interval at which one parent gains another Event.
 pub(super) const PARENT_EVENT_REFILL: Duration = Duration::from_secs(300);
 /// Burst of all Events together.
-pub(super) const TOTAL_EVENT_BURST: f64 = 100.0;
-/// Interval at which the total gains another Event: 10 a second.
-pub(super) const TOTAL_EVENT_REFILL: Duration = Duration::from_millis(100);
+pub(super) const TOTAL_EVENT_BURST: f64 = 50.0;
+/// Interval at which the total gains another Event: 5 a second, as many requests as client-go allows a client by default.
+pub(super) const TOTAL_EVENT_REFILL: Duration = Duration::from_millis(200);
 /// Maximum number of queued Events.
 pub(super) const MAX_QUEUED_EVENTS: usize = 1_000;
 /// Maximum number of tracked series; the longest quiet one is forgotten first.
@@ -120,14 +120,14 @@ impl Default for EventCorrelator {
 }
 
 impl EventCorrelator {
-    /// Admits a notice. Returns false if it exceeds a limit.
-    pub(super) fn admit_notice(&mut self, notice: EventNotice, now: Time) -> bool {
+    /// Admits a notice of what happened at `at`. Returns false if it exceeds a limit.
+    pub(super) fn admit_notice(&mut self, notice: EventNotice, at: Time, now: Time) -> bool {
         self.evict_series(now);
         let key: SeriesKey = (notice.uid.as_str().into(), notice.reason);
         if let Some(story) = self.series.get_mut(&key) {
             self.quiet.remove(&(story.last, key.clone()));
-            (story.count, story.last) = (story.count + 1, now);
-            self.quiet.insert((now, key.clone()));
+            (story.count, story.last) = (story.count + 1, at);
+            self.quiet.insert((at, key.clone()));
             if story.created && story.due.is_none() {
                 story.due = Some(now + SERIES_FLUSH_DELAY);
                 self.due.insert((now + SERIES_FLUSH_DELAY, key));
@@ -140,13 +140,13 @@ impl EventCorrelator {
         if self.waiting.len() >= MAX_QUEUED_EVENTS || !bucket.try_take() {
             return false;
         }
-        let name = event_name(&notice, now);
+        let name = event_name(&notice, at);
         let namespace = event_namespace(&notice).to_owned();
         let story =
-            SeriesState { namespace, name: name.clone(), count: 1, last: now, created: false, due: None };
+            SeriesState { namespace, name: name.clone(), count: 1, last: at, created: false, due: None };
         self.series.insert(key.clone(), story);
-        self.quiet.insert((now, key.clone()));
-        self.waiting.push_back(NewEvent { notice, name, at: now, key });
+        self.quiet.insert((at, key.clone()));
+        self.waiting.push_back(NewEvent { notice, name, at, key });
         true
     }
 
@@ -279,6 +279,12 @@ mod tests {
         EventNotice { about, version, uid, reason, note, warning: true }
     }
 
+    impl EventCorrelator {
+        fn admit(&mut self, notice: EventNotice, now: Time) -> bool {
+            self.admit_notice(notice, now, now)
+        }
+    }
+
     fn after(seconds: u64) -> Time {
         NOW + Duration::from_secs(seconds)
     }
@@ -303,19 +309,19 @@ mod tests {
     #[test]
     fn the_same_within_ten_minutes_is_one_event_with_a_count() {
         let mut ledger = EventCorrelator::default();
-        assert!(ledger.admit_notice(notice("a", "ChildrenFailed"), NOW));
+        assert!(ledger.admit(notice("a", "ChildrenFailed"), NOW));
         assert_eq!(counts(&send(&mut ledger, NOW)), [1]);
         for second in 1..=5 {
-            assert!(ledger.admit_notice(notice("a", "ChildrenFailed"), after(second)));
+            assert!(ledger.admit(notice("a", "ChildrenFailed"), after(second)));
         }
         assert!(send(&mut ledger, after(6)).is_empty(), "they are gathered first");
-        let orders = send(&mut ledger, after(11));
+        let orders = send(&mut ledger, after(61));
         assert_eq!(counts(&orders), [6]);
         let [EventRequest::Repeat(series)] = &orders[..] else { panic!("{orders:?}") };
         assert_eq!(series.last, after(5));
         // A different reason is a different Event, and so is the same one much later.
-        assert!(ledger.admit_notice(notice("a", "ChildrenStuck"), after(20)));
-        assert!(ledger.admit_notice(notice("a", "ChildrenFailed"), after(700)));
+        assert!(ledger.admit(notice("a", "ChildrenStuck"), after(70)));
+        assert!(ledger.admit(notice("a", "ChildrenFailed"), after(700)));
         let orders = send(&mut ledger, after(700));
         assert!(orders.iter().all(|order| matches!(order, EventRequest::Create(_))), "{orders:?}");
         assert_eq!(orders.len(), 2);
@@ -325,11 +331,11 @@ mod tests {
     fn what_repeats_before_its_event_was_sent_is_counted_too() {
         let mut ledger = EventCorrelator::default();
         for _ in 0..3 {
-            ledger.admit_notice(notice("a", "ChildrenFailed"), NOW);
+            ledger.admit(notice("a", "ChildrenFailed"), NOW);
         }
         assert_eq!(counts(&send(&mut ledger, NOW)), [1]);
-        assert_eq!(ledger.next_due().map(|at| at >= after(10)), Some(true));
-        assert_eq!(counts(&send(&mut ledger, after(10))), [3]);
+        assert_eq!(ledger.next_due().map(|at| at >= after(60)), Some(true));
+        assert_eq!(counts(&send(&mut ledger, after(60))), [3]);
         assert_eq!(ledger.next_due(), None);
     }
 
@@ -341,36 +347,34 @@ mod tests {
         let mut sent = 0;
         for round in 0..200 {
             let at = after(round * 40);
-            sent +=
-                usize::from(ledger.admit_notice(notice("a", reason(usize::try_from(round).unwrap())), at));
+            sent += usize::from(ledger.admit(notice("a", reason(usize::try_from(round).unwrap())), at));
             send(&mut ledger, at);
         }
         // 25 at once, and one more every five minutes of 8,000 seconds.
         assert!((25..=25 + 8_000 / 300 + 1).contains(&sent), "{sent}");
-        assert!(ledger.admit_notice(notice("b", "ChildrenFailed"), after(8_000)), "others may");
+        assert!(ledger.admit(notice("b", "ChildrenFailed"), after(8_000)), "others may");
     }
 
     #[test]
-    fn all_together_are_no_faster_than_ten_a_second_and_what_waits_is_bounded() {
+    fn all_together_are_no_faster_than_five_a_second_and_what_waits_is_bounded() {
         let mut ledger = EventCorrelator::default();
-        let noted = (0..5_000)
-            .filter(|at| ledger.admit_notice(notice(&format!("p-{at}"), "ChildrenFailed"), NOW))
-            .count();
+        let noted =
+            (0..5_000).filter(|at| ledger.admit(notice(&format!("p-{at}"), "ChildrenFailed"), NOW)).count();
         assert_eq!(noted, MAX_QUEUED_EVENTS);
         let sent = u32::try_from(send(&mut ledger, NOW).len()).unwrap();
         assert!((f64::from(sent) - TOTAL_EVENT_BURST).abs() < 0.5, "{sent}");
         let next = ledger.next_due().unwrap();
         assert!(next > NOW && next - NOW <= TOTAL_EVENT_REFILL + Duration::from_millis(2), "{next:?}");
-        assert_eq!(send(&mut ledger, after(2)).len(), 20);
+        assert_eq!(send(&mut ledger, after(2)).len(), 10);
     }
 
     #[test]
     fn what_did_not_arrive_begins_anew() {
         let mut ledger = EventCorrelator::default();
-        ledger.admit_notice(notice("a", "ChildrenFailed"), NOW);
+        ledger.admit(notice("a", "ChildrenFailed"), NOW);
         let order = ledger.take_due(NOW).unwrap();
         ledger.settle_request(&order, false, NOW);
-        ledger.admit_notice(notice("a", "ChildrenFailed"), after(1));
+        ledger.admit(notice("a", "ChildrenFailed"), after(1));
         assert!(matches!(ledger.take_due(after(1)), Some(EventRequest::Create(_))));
     }
 
@@ -379,7 +383,7 @@ mod tests {
         let mut ledger = EventCorrelator::default();
         for at in 0..50_000_u32 {
             let now = NOW + Duration::from_millis(u64::from(at));
-            ledger.admit_notice(notice(&format!("p-{at}"), "ChildrenFailed"), now);
+            ledger.admit(notice(&format!("p-{at}"), "ChildrenFailed"), now);
             send(&mut ledger, now);
         }
         assert!(ledger.series.len() <= MAX_TRACKED_SERIES && ledger.quiet.len() == ledger.series.len());

@@ -1,12 +1,13 @@
 //! Kubernetes Events (`events.k8s.io/v1`) about parents, for transitions and other occurrences of interest to cluster
 //! operators. None in shadow mode, in which nothing is written.
 //!
-//! Events may be lost, and are counted then; nothing waits for them. [`correlator`] decides which are sent at which
-//! time, this module sends them.
+//! Events may be lost, and are counted then; nothing waits for them. [`lasting_turns`] and [`correlator`] decide which are
+//! sent at which time, this module sends them.
 
 mod correlator;
 mod event_notice;
 mod event_requests;
+mod lasting_turns;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,10 +33,11 @@ use correlator::{EventCorrelator, EventRequest};
 pub(crate) use event_notice::EventNotice;
 pub(crate) use event_requests::host_name;
 pub(crate) use event_requests::instance_name;
+use lasting_turns::{LastingTurns, TurnFate};
 
 /// Outcomes of Events, as in `rollcall_events_total{outcome}`.
-pub(crate) const EVENT_OUTCOMES: [&str; 6] =
-    ["created", "repeated", "limited", "forbidden", "gone", "failed"];
+pub(crate) const EVENT_OUTCOMES: [&str; 7] =
+    ["created", "repeated", "folded", "limited", "forbidden", "gone", "failed"];
 /// Timeout of a request. 10 s.
 const EVENT_REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Delay after a request that failed: one object may be at fault. 500 ms.
@@ -129,9 +131,12 @@ impl EventRecorder {
             not_before: Time::default(),
             spares_server_until: Time::default(),
         };
-        let mut ledger = EventCorrelator::default();
+        let (mut turns, mut ledger) = (LastingTurns::default(), EventCorrelator::default());
         loop {
             let now = clock.now();
+            while let Some((notice, at)) = turns.take_due(now) {
+                sender.admit_notice(&mut ledger, notice, at, now);
+            }
             let may_send = sender.not_before <= now;
             if let Some(order) = may_send.then(|| ledger.take_due(now)).flatten() {
                 tokio::select! { biased;
@@ -140,18 +145,22 @@ impl EventRecorder {
                 }
                 // Notices are received during a request, or repetitions that could be merged would be lost.
                 while let Some(event) = transitions.try_next() {
-                    sender.on_transition(&mut ledger, &event, clock.now());
+                    sender.on_transition(&mut turns, &event, clock.now());
                 }
                 continue;
             }
-            let due = ledger.next_due().map(|at| at.max(sender.not_before) - now);
+            let may_be_sent = ledger.next_due().map(|at| at.max(sender.not_before));
+            let due = may_be_sent.into_iter().chain(turns.next_due()).min().map(|at| at - now);
             tokio::select! { biased;
                 () = stop.cancelled() => return,
                 event = transitions.next() => match event {
-                    Some(event) => sender.on_transition(&mut ledger, &event, clock.now()),
+                    Some(event) => sender.on_transition(&mut turns, &event, clock.now()),
                     None => return,
                 },
-                Some(notice) = notices.recv() => sender.admit_notice(&mut ledger, notice, clock.now()),
+                Some(notice) = notices.recv() => {
+                    let now = clock.now();
+                    sender.admit_notice(&mut ledger, notice, now, now);
+                }
                 () = tokio::time::sleep(due.unwrap_or_default()), if due.is_some() => {}
             }
         }
@@ -159,19 +168,25 @@ impl EventRecorder {
 }
 
 impl EventSender {
-    fn on_transition(&self, ledger: &mut EventCorrelator, event: &TransitionEvent, now: Time) {
-        match event {
+    fn on_transition(&self, turns: &mut LastingTurns, event: &TransitionEvent, now: Time) {
+        let (outcome, count) = match event {
             TransitionEvent::Received(transition) => {
-                if let Some(notice) = EventNotice::from_transition(transition) {
-                    self.admit_notice(ledger, notice, now);
+                let notice = EventNotice::from_transition(transition);
+                let Some(notice) = notice.filter(|_| self.leadership.may_write()) else { return };
+                match turns.admit_turn(transition, notice, now) {
+                    TurnFate::Waits => return,
+                    TurnFate::Folded(count) => ("folded", count),
+                    TurnFate::NoRoom => ("limited", 1),
                 }
             }
-            TransitionEvent::Lost(count) => self.outcomes.with_label_values(&["limited"]).inc_by(*count),
-        }
+            TransitionEvent::Lost(count) => ("limited", *count),
+        };
+        self.outcomes.with_label_values(&[outcome]).inc_by(count);
     }
 
-    fn admit_notice(&self, ledger: &mut EventCorrelator, notice: EventNotice, now: Time) {
-        if self.leadership.may_write() && !ledger.admit_notice(notice, now) {
+    /// Admits a notice of what happened at `at`.
+    fn admit_notice(&self, ledger: &mut EventCorrelator, notice: EventNotice, at: Time, now: Time) {
+        if self.leadership.may_write() && !ledger.admit_notice(notice, at, now) {
             self.outcomes.with_label_values(&["limited"]).inc();
         }
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::bail;
+use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
@@ -23,8 +24,18 @@ impl SupervisedTasks {
         name: &'static str,
         task: impl Future<Output = anyhow::Result<()>> + Send + 'static,
     ) {
+        self.spawn_on(&Handle::current(), name, task);
+    }
+
+    /// Spawns a task on this runtime.
+    pub(crate) fn spawn_on(
+        &mut self,
+        runtime: &Handle,
+        name: &'static str,
+        task: impl Future<Output = anyhow::Result<()>> + Send + 'static,
+    ) {
         // Spawned as a task of its own, so that a panic is reported under its name too.
-        let task = tokio::spawn(task);
+        let task = runtime.spawn(task);
         self.set.spawn(async move {
             let ended = task.await.map_err(anyhow::Error::new).and_then(|done| done);
             (name, ended)

@@ -1,5 +1,6 @@
 //! The service: all tasks under supervision. A task that exits stops the process, and the error names the task.
 
+mod front_runtime;
 mod service_channels;
 mod service_tasks;
 mod shared_parts;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 use watcher::ConnectionMonitor;
@@ -20,6 +22,7 @@ use crate::clock::ServerClock;
 use crate::event_loop::TreeSender;
 use crate::lease::LeaseName;
 use crate::policies::PolicySource;
+use front_runtime::FrontRuntime;
 use policy::read_file;
 use service_channels::ServiceChannels;
 use service_tasks::{ServiceEndpoints, ServiceTasks, TaskInputs};
@@ -43,6 +46,8 @@ pub struct ControllerService {
     pub lease: Option<LeaseName>,
     /// Receives the trees of all parents, if anything draws them.
     pub trees: Option<TreeSender>,
+    /// Runtime that answers HTTP; `None` for the one that runs all else.
+    pub front: Option<Handle>,
     /// All other arguments.
     pub args: RunArgs,
 }
@@ -67,7 +72,7 @@ pub async fn run_service(cluster: &ClusterArgs, args: RunArgs) -> anyhow::Result
         Some(address) => Some(bind_listener(address, "--probe-listen").await?),
         None => None,
     };
-    let stop = CancellationToken::new();
+    let (stop, front) = (CancellationToken::new(), FrontRuntime::start()?);
     let service = ControllerService {
         client,
         monitor: Some(monitor),
@@ -77,6 +82,7 @@ pub async fn run_service(cluster: &ClusterArgs, args: RunArgs) -> anyhow::Result
         probes,
         lease,
         trees: None,
+        front: front.handle(),
         args,
     };
     let signals = tokio::spawn(watch_signals(stop.clone()));
@@ -93,7 +99,8 @@ async fn bind_listener(address: SocketAddr, flag: &str) -> anyhow::Result<TcpLis
 impl ControllerService {
     /// Runs until `stop`, then drains: builds what is shared, wires the tasks to each other, and spawns them.
     pub async fn run(self, stop: CancellationToken) -> anyhow::Result<()> {
-        let ControllerService { client, monitor, clock, source, listener, probes, lease, trees, args } = self;
+        let ControllerService { client, monitor, clock, source, listener, probes, lease, trees, front, args } =
+            self;
         let address = listener.local_addr()?;
         let (shared, candidate) = SharedParts::build(client, clock, lease, &args)?;
         let probed = probes.as_ref().map(TcpListener::local_addr).transpose()?.map(tracing::field::display);
@@ -103,7 +110,7 @@ impl ControllerService {
         let inputs = TaskInputs { source, trees, address, args, stop: stop.clone() };
         let tasks = ServiceTasks::wire(shared, channels, inputs)?;
 
-        let endpoints = ServiceEndpoints { listener, probes, monitor, candidate };
+        let endpoints = ServiceEndpoints { listener, probes, front, monitor, candidate };
         tasks.spawn(endpoints).supervise(&stop).await
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rollcall_core::{LiveRead, ParentWrite};
 use timer::Seed;
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -74,6 +75,7 @@ pub(super) struct ServiceTasks {
 pub(super) struct ServiceEndpoints {
     pub(super) listener: TcpListener,
     pub(super) probes: Option<TcpListener>,
+    pub(super) front: Option<Handle>,
     pub(super) monitor: Option<ConnectionMonitor>,
     pub(super) candidate: Option<LeaseCandidate>,
 }
@@ -154,7 +156,7 @@ impl ServiceTasks {
 
     /// Spawns all of them, each under its name.
     pub(super) fn spawn(self, endpoints: ServiceEndpoints) -> SupervisedTasks {
-        let ServiceEndpoints { listener, probes, monitor, candidate } = endpoints;
+        let ServiceEndpoints { listener, probes, front, monitor, candidate } = endpoints;
         let stop = || self.stop.child_token();
         let mut tasks = SupervisedTasks::default();
         if let Some(monitor) = monitor {
@@ -190,12 +192,14 @@ impl ServiceTasks {
         if let Some(rollouts) = self.rollouts {
             tasks.spawn("rollouts", without_error(rollouts.run(stop())));
         }
-        tasks.spawn("page", self.page.clone().run(stop()));
+        let front = front.unwrap_or_else(Handle::current);
+        tasks.spawn_on(&front, "page", self.page.clone().run(stop()));
         if let Some(probes) = probes {
-            tasks.spawn("probe listener", admin::serve_probes(probes, self.admin.clone(), stop()));
+            let probing = admin::serve_probes(probes, self.admin.clone(), stop());
+            tasks.spawn_on(&front, "probe listener", probing);
         }
         let serving = admin::serve_http(listener, self.args.listener, self.admin, self.page, stop());
-        tasks.spawn("HTTP listener", serving);
+        tasks.spawn_on(&front, "HTTP listener", serving);
         tasks
     }
 }

@@ -90,6 +90,7 @@ fn outage(scope: FailureScope, failure: RequestFailure) -> OutageCost {
             probes: None,
             lease: None,
             trees: None,
+            front: None,
             args: OutageArguments::parse_from(["rollcall", "--seed", "1", "--grant-roles", "a,b,c"]).run,
         };
         let stop = CancellationToken::new();

@@ -262,6 +262,7 @@ fn start_service(
         probes: None,
         lease: None,
         trees: Some(trees),
+        front: None,
         args,
     };
     Ok(tokio::spawn(service.run(stop)))

@@ -176,9 +176,10 @@ async fn without_the_right_it_is_said_once_and_all_else_goes_on() -> Result<()> 
     tenant.grant().await?;
     super::permissions::revoke(&tenant, "events").await?;
     let running = tenant.rollcall_at(tenant.plane.url(), &[]).await?;
-    for (status, refused) in [("True", 1.0), ("False", 2.0)] {
+    let refused: [fn(f64) -> bool; 2] = [|n| n >= 1.0, |n| n >= 2.0];
+    for (status, is_refused) in ["True", "False"].into_iter().zip(refused) {
         say(&tenant, status).await?;
-        running.until_metric("rollcall_events_total", &["outcome=\"forbidden\""], |n| n >= refused).await?;
+        running.until_metric("rollcall_events_total", &["outcome=\"forbidden\""], is_refused).await?;
     }
     assert_eq!(running.output().matches("not permitted to create Events").count(), 1);
     assert!(about(&tenant, &tenant.name, &site).await?.is_empty());

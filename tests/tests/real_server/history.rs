@@ -366,9 +366,10 @@ async fn without_a_store_the_events_of_the_cluster_tell() -> Result<()> {
     let tenant = stage("historyevents").await?;
     let running = tenant.rollcall(&[]).await?;
     // What is told has lasted for a while.
-    for (status, told) in [("True", 1.0), ("False", 2.0)] {
+    let told: [fn(f64) -> bool; 2] = [|n| n >= 1.0, |n| n >= 2.0];
+    for (status, is_told) in ["True", "False"].into_iter().zip(told) {
         say(&tenant, status).await?;
-        running.until_metric("rollcall_events_total", &["outcome=\"created\""], |n| n >= told).await?;
+        running.until_metric("rollcall_events_total", &["outcome=\"created\""], is_told).await?;
     }
     let admin = format!("--kubeconfig={}", tenant.plane.kubeconfig().display());
     let (code, text, said) = history(&tenant, &[&admin], &[])?;

@@ -34,7 +34,7 @@ use crate::failure_reporter::FailureReporter;
 use crate::failure_traffic::FailureTraffic;
 use crate::kind_tasks::{HistoryBreaks, ResolvedKind, ResolvedKinds};
 use crate::metrics::Metrics;
-use crate::rule_threads::ingest_beside;
+use crate::rule_threads::work_beside;
 use rollcall_core::{LiveRead, UnreadyWorkload, WatchLag, live_reads, pod_causes};
 
 /// Longest time that the read of one object may take. 5 s.
@@ -213,7 +213,7 @@ impl LiveReader {
                 let scope = Some(namespace.as_str()).filter(|n| !n.is_empty());
                 let live = get_live::<K>(&self.client, api, scope, name).await?;
                 let apply = || live_reads::apply_live_read(reflector, *kind, start, known, live.as_ref());
-                let drifts = ingest_beside(evaluates, apply).into_iter().map(drift_of).collect();
+                let drifts = work_beside(evaluates, apply).into_iter().map(drift_of).collect();
                 let workloads = live.iter().filter_map(below).collect();
                 Ok(LiveReadResult { drifts, workloads, unlisted: Vec::new() })
             }
@@ -222,7 +222,7 @@ impl LiveReader {
                 let held = live_reads::held_objects(reflector, *kind, scope);
                 let live = list_live::<K>(&self.client, api, scope, None).await?;
                 let apply = |live| live_reads::apply_live_object(reflector, *kind, start, live);
-                let ahead: Vec<_> = ingest_beside(evaluates, || live.iter().filter_map(apply).collect());
+                let ahead: Vec<_> = work_beside(evaluates, || live.iter().filter_map(apply).collect());
                 let drifts = ahead.into_iter().map(drift_of).collect();
                 // Only the first few of a list: those are the ones named in a message.
                 let workloads = live.iter().filter_map(below).take(MAX_EXPLAINED_WORKLOADS).collect();

@@ -33,7 +33,7 @@ use crate::failure_traffic::FailureTraffic;
 use crate::kind_tasks::{ResolvedKind, ResolvedKinds};
 use crate::lease::Leadership;
 use crate::live_reader::Drift;
-use crate::rule_threads::ingest_beside;
+use crate::rule_threads::work_beside;
 use rollcall_core::{KnownObject, ParentWrite, WriteReply, refusal, write_reply};
 
 /// Maximum number of status writes in flight. No more are handed to the writer: what follows knows how these ended.
@@ -272,7 +272,7 @@ impl ParentWriter {
         parent: &ParentObject,
     ) -> (DeliveryOutcome, &'static str) {
         let apply = || write_reply::apply_accepted(&self.reflector, write, parent);
-        let outcome = ingest_beside(self.evaluates_on_ingest(write), apply);
+        let outcome = work_beside(self.evaluates_on_ingest(write), apply);
         if outcome.is_accepted() {
             self.log.log_write(object, write);
             return (outcome, "written");
@@ -325,7 +325,7 @@ impl ParentWriter {
         match tokio::time::timeout(REREAD_TIMEOUT, live).await {
             Ok(Ok(live)) => {
                 let apply = || write_reply::apply_reread(&self.reflector, write, start, known, live.as_ref());
-                let lags = ingest_beside(self.evaluates_on_ingest(write), apply);
+                let lags = work_beside(self.evaluates_on_ingest(write), apply);
                 let drifts: Vec<_> = lags.into_iter().map(|lag| Drift::new(followed, lag)).collect();
                 if is_by_others && !drifts.is_empty() {
                     _ = self.drifts.send(drifts);

@@ -120,13 +120,13 @@ impl RuleThreads {
     }
 }
 
-/// Takes in objects on which expressions of policies are evaluated at once, if there are such: the other tasks of this thread of
-/// the runtime get another one meanwhile.
-pub(crate) fn ingest_beside<R>(evaluates: bool, ingest: impl FnOnce() -> R) -> R {
+/// Does work that may be long, such as the evaluation of policies' expressions on objects that come in: the other tasks of this
+/// thread of the runtime get another one meanwhile, if it is.
+pub(crate) fn work_beside<R>(is_long: bool, work: impl FnOnce() -> R) -> R {
     let flavor = tokio::runtime::Handle::try_current().map(|runtime| runtime.runtime_flavor());
     match flavor {
-        Ok(RuntimeFlavor::MultiThread) if evaluates => tokio::task::block_in_place(ingest),
-        _ => ingest(),
+        Ok(RuntimeFlavor::MultiThread) if is_long => tokio::task::block_in_place(work),
+        _ => work(),
     }
 }
 

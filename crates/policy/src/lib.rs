@@ -44,7 +44,7 @@ pub use groups::{CompiledGroup, GroupCount};
 pub use inventory::{ConditionInventory, PresentPolicy};
 pub use kind_plan::{AwaitedInput, KindPlan};
 pub use library_rules::{LibraryRules, LibraryState, UnreadLibraries, compile_library_rule};
-pub use other_policy::OtherPolicy;
+pub use other_policy::{OtherPolicy, OtherSpecs};
 pub use plan::{IdRegistry, KindKey, PolicyInUse, RECORD_KIND, Released, WatchPlan, build_plan};
 pub use policy_claim::PolicyClaim;
 pub use policy_file::{

@@ -1,5 +1,7 @@
 //! What a policy that this release does not select says on parents that this release may have too.
 
+use std::sync::Arc;
+
 use watcher::plan::ElsewhereRule;
 use watcher::status::written_types;
 
@@ -14,6 +16,26 @@ use super::release_claims::ClaimedScope;
 use super::stub;
 use super::written_policy::WrittenPolicy;
 
+/// The specs of a policy that this release does not select, compiled.
+#[derive(Debug)]
+pub struct OtherSpecs {
+    /// What it may have written, by any spec of it that is known. It is not for this release to take away.
+    written: Vec<CompiledPolicy>,
+    /// What is in force of it, if some release has it.
+    in_force: Option<CompiledPolicy>,
+}
+
+impl OtherSpecs {
+    /// Compiles them, which takes as long as for a policy of one's own.
+    pub fn compile(found: &FoundPolicy, settings: &PolicySettings) -> OtherSpecs {
+        let written = WrittenPolicy::of(found, settings).compiled;
+        OtherSpecs {
+            written: written.into_iter().filter(may_write).collect(),
+            in_force: in_force(found, settings).filter(may_write),
+        }
+    }
+}
+
 /// A policy of another release, or one that may be.
 #[derive(Clone, Debug)]
 pub struct OtherPolicy {
@@ -22,22 +44,20 @@ pub struct OtherPolicy {
     rank: PolicyRank,
     /// Namespaces of the parents that it speaks for; empty for all.
     namespaces: Vec<Box<str>>,
-    /// What it may have written, by any spec of it that is known. It is not for this release to take away.
-    written: Vec<CompiledPolicy>,
-    /// What some release has in force of it: younger policies leave its parents to it.
-    ruling: Option<CompiledPolicy>,
+    specs: Arc<OtherSpecs>,
+    /// Some release judges by it: younger policies leave its parents to what is in force of it.
+    is_judged: bool,
 }
 
 impl OtherPolicy {
     /// One that no release is known to judge by: what it may have said is left alone, and no policy gives way to it.
-    pub fn left_alone(found: &FoundPolicy, settings: &PolicySettings) -> OtherPolicy {
-        let written = WrittenPolicy::of(found, settings).compiled;
+    pub fn left_alone(found: &FoundPolicy, specs: &Arc<OtherSpecs>) -> OtherPolicy {
         OtherPolicy {
             words: found.name.clone(),
             rank: PolicyRank::of(found, true),
             namespaces: Vec::new(),
-            written: written.into_iter().filter(may_write).collect(),
-            ruling: None,
+            specs: Arc::clone(specs),
+            is_judged: false,
         }
     }
 
@@ -45,9 +65,9 @@ impl OtherPolicy {
     /// nowhere.
     pub fn accepted(
         found: &FoundPolicy,
+        specs: &Arc<OtherSpecs>,
         scope: &ClaimedScope,
         releases: &[String],
-        settings: &PolicySettings,
     ) -> Option<OtherPolicy> {
         let namespaces = match scope {
             ClaimedScope::Nowhere => return None,
@@ -63,16 +83,20 @@ impl OtherPolicy {
             words: format!("{} of {whose}", found.name),
             rank: PolicyRank::of(found, false),
             namespaces,
-            ruling: in_force(found, settings).filter(may_write),
-            ..OtherPolicy::left_alone(found, settings)
+            is_judged: true,
+            ..OtherPolicy::left_alone(found, specs)
         })
     }
 
     /// What it says on parents, once for each spec of it that says it otherwise.
     pub fn specs(&self) -> impl Iterator<Item = &CompiledPolicy> {
-        let of_ruling = self.ruling.as_ref().map(said);
-        let others = self.written.iter().filter(move |written| Some(said(written)) != of_ruling);
-        self.ruling.iter().chain(others)
+        let of_ruling = self.ruling().map(said);
+        let others = self.specs.written.iter().filter(move |written| Some(said(written)) != of_ruling);
+        self.ruling().into_iter().chain(others)
+    }
+
+    fn ruling(&self) -> Option<&CompiledPolicy> {
+        self.specs.in_force.as_ref().filter(|_| self.is_judged)
     }
 
     /// What it says, for the reading of parents, by the kind of these; `own` are the policies of this release.
@@ -81,7 +105,7 @@ impl OtherPolicy {
     }
 
     fn rule(&self, spec: &CompiledPolicy, own: &PolicyBook) -> ElsewhereRule {
-        let rules = self.ruling.as_ref().is_some_and(|ruling| said(ruling) == said(spec));
+        let rules = self.ruling().is_some_and(|ruling| said(ruling) == said(spec));
         let gives_way = |policy: &&PolicyInUse| {
             let of = &policy.compiled;
             (kind_of(of), &of.condition) == (kind_of(spec), &spec.condition)
@@ -211,8 +235,9 @@ mod tests {
             (&ready, None, vec!["Ready"], vec![]),
         ] {
             let other = found("other", 2, spec, accepted);
+            let specs = Arc::new(OtherSpecs::compile(&other, &settings()));
             let other =
-                OtherPolicy::accepted(&other, &ClaimedScope::Everywhere, &["ns/x".to_owned()], &settings());
+                OtherPolicy::accepted(&other, &specs, &ClaimedScope::Everywhere, &["ns/x".to_owned()]);
             let rules: Vec<_> =
                 other.iter().flat_map(|other| other.rules(&book)).map(|(_, rule)| rule).collect();
             let types: Vec<&str> = rules.iter().map(|rule| &*rule.types[0]).collect();
@@ -225,7 +250,8 @@ mod tests {
                 rules.iter().all(|rule| rule.outranks.is_empty() || rule.policy == "other of release ns/x")
             );
         }
-        let alone = OtherPolicy::left_alone(&found("other", 2, &ready, Some(&ready)), &settings());
+        let alone = found("other", 2, &ready, Some(&ready));
+        let alone = OtherPolicy::left_alone(&alone, &Arc::new(OtherSpecs::compile(&alone, &settings())));
         assert!(
             alone.rules(&book).all(|(_, rule)| rule.outranks.is_empty()),
             "nobody is known to judge by it"

@@ -8,6 +8,7 @@ use acceptance::azure::AzureEmulator;
 use acceptance::caller::WatchedChange;
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::{StateExpectation, because, current, says};
+use acceptance::kind::ManifestKind;
 use acceptance::object_store::{BUCKET, ObjectStore, files};
 use acceptance::objects::{condition, owned_by};
 use acceptance::places;
@@ -364,12 +365,13 @@ async fn a_store_that_refuses_is_named_and_nothing_else_waits_for_it() -> Result
 #[tokio::test]
 async fn without_a_store_the_events_of_the_cluster_tell() -> Result<()> {
     let tenant = stage("historyevents").await?;
-    let running = tenant.rollcall(&[]).await?;
+    let _running = tenant.rollcall(&[]).await?;
     // What is told has lasted for a while.
-    let told: [fn(f64) -> bool; 2] = [|n| n >= 1.0, |n| n >= 2.0];
-    for (status, is_told) in ["True", "False"].into_iter().zip(told) {
+    for (status, reason) in [("True", "AllChildrenReady"), ("False", "ChildrenProgressing")] {
         say(&tenant, status).await?;
-        running.until_metric("rollcall_events_total", &["outcome=\"created\""], is_told).await?;
+        let seen = |events: Vec<Value>| events.into_iter().find(|event| event["reason"] == reason);
+        let kind = ManifestKind::new("events.k8s.io/v1", "Event");
+        tenant.until_found(&kind, &tenant.name, "", seen).await?;
     }
     let admin = format!("--kubeconfig={}", tenant.plane.kubeconfig().display());
     let (code, text, said) = history(&tenant, &[&admin], &[])?;

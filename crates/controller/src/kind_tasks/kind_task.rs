@@ -27,7 +27,7 @@ use super::run_durations::RunDurations;
 use super::scopes::ScopeTracker;
 use super::watch_doubts::{DoubtfulWatch, WatchDoubts};
 use crate::record_task::RecordTask;
-use crate::rule_threads::ingest_beside;
+use crate::rule_threads::work_beside;
 
 /// Longest time that a live read of a kind may take which has lost its objects. 5 s.
 const REAPPEARANCE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -168,7 +168,7 @@ impl KindTask {
                         rules.wait_before(&event, reflector).await;
                         feeding.durations.record_judged();
                     }
-                    let fed = ingest_beside(evaluates, || {
+                    let fed = work_beside(evaluates, || {
                         self.gate.pass(|| self.on_follow_event(&mut feeding, at, scopes[at].as_deref(), event))
                     });
                     if fed != Some(true) {

@@ -1,11 +1,12 @@
 //! Policies that are another release's: what they say of their parents is not for this one to take away.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use policy::{
-    ClaimedScope, FoundPolicy, KindKey, OtherPolicy, OwnClaim, PolicyClaims, PolicySettings, ReleaseIdentity,
-    Released, WrittenPolicy,
+    ClaimedScope, FoundPolicy, KindKey, OtherPolicy, OtherSpecs, OwnClaim, PolicyClaims, PolicySettings,
+    ReleaseIdentity, Released, WrittenPolicy,
 };
 use readiness::Time;
 use rollcall_core::StagedList;
@@ -23,6 +24,8 @@ const ACCEPTED_WITHIN: Duration = Duration::from_mins(2);
 pub(super) struct OtherReleases {
     pub(super) release: ReleaseIdentity,
     policies: StagedList<String, FoundPolicy>,
+    /// Specs of theirs that were compiled.
+    specs: BTreeMap<String, Arc<OtherSpecs>>,
     /// Those that this release had.
     left: BTreeMap<String, LeftPolicy>,
     /// Since when those that no release has accepted are as they are.
@@ -35,6 +38,7 @@ impl OtherReleases {
     }
 
     pub(super) fn finish_list(&mut self) {
+        self.specs.clear();
         self.policies.finish_list();
     }
 
@@ -57,20 +61,24 @@ impl OtherReleases {
         let is_same = |before: &FoundPolicy| {
             (&before.uid, &before.spec, &before.labels) == (&found.uid, &found.spec, &found.labels)
         };
-        if !before.as_ref().is_some_and(is_same) {
+        let Some(before) = before.filter(is_same) else {
             self.unaccepted.remove(&found.name);
+            self.specs.remove(&found.name);
+            return true;
+        };
+        if before.status.accepted != found.status.accepted {
+            self.specs.remove(&found.name);
             return true;
         }
         let claims = |of: &FoundPolicy| PolicyClaims::of(of, &self.release);
-        before.is_none_or(|before| {
-            before.status.accepted != found.status.accepted || claims(&before) != claims(found)
-        })
+        claims(&before) != claims(found)
     }
 
     /// Handles one that is gone, or is this release's now; `true` if it was another's.
     pub(super) fn remove(&mut self, name: &str) -> bool {
         self.unaccepted.remove(name);
         self.left.remove(name);
+        self.specs.remove(name);
         self.policies.remove_item(&name.to_owned()).is_some()
     }
 
@@ -150,7 +158,7 @@ impl OtherReleases {
     }
 
     /// What speaks for parents that this release is to leave alone: what another one writes, or may write.
-    pub(super) fn speaking(&self, settings: &PolicySettings, now: Time) -> Vec<OtherPolicy> {
+    pub(super) fn speaking(&mut self, settings: &PolicySettings, now: Time) -> Vec<OtherPolicy> {
         let mut speaking = Vec::new();
         for (name, found) in self.policies.items().into_iter().flatten() {
             let claims = PolicyClaims::of(found, &self.release);
@@ -164,9 +172,11 @@ impl OtherReleases {
                 }
             };
             let is_covered = scope.covers(&self.release.namespaces);
-            speaking.extend(OtherPolicy::accepted(found, &scope, &claims.releases, settings));
+            let compile = || Arc::new(OtherSpecs::compile(found, settings));
+            let specs = self.specs.entry(name.clone()).or_insert_with(compile);
+            speaking.extend(OtherPolicy::accepted(found, specs, &scope, &claims.releases));
             if may_be_theirs && !is_covered {
-                speaking.push(OtherPolicy::left_alone(found, settings));
+                speaking.push(OtherPolicy::left_alone(found, specs));
             }
         }
         speaking

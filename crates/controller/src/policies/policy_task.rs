@@ -35,6 +35,7 @@ use super::watched_kinds::{group_kind, namespace_kind, policy_kind};
 use crate::clock::ServerClock;
 use crate::kind_tasks::{KindContext, KindRequest, KindTasks};
 use crate::lease::Leadership;
+use crate::rule_threads::work_beside;
 use crate::snapshot::StatsSnapshot;
 
 /// Source of the policies.
@@ -133,7 +134,8 @@ impl PolicyTask {
                 }
             };
             if replan {
-                self.replan_all(&mut state, &mut kinds)?;
+                // It compiles every policy.
+                work_beside(true, || self.replan_all(&mut state, &mut kinds))?;
                 self.write_claims(&state, &mut statuses);
             }
         }
@@ -371,7 +373,10 @@ impl PolicyTask {
         }
         let is_first = !was_listed && state.namespace_labels.items().is_some();
         if is_first {
-            self.replan_all(state, kinds)?;
+            work_beside(true, || self.replan_all(state, kinds))?;
+        }
+        if changes.is_empty() && !is_first {
+            return Ok(());
         }
         let others = state.others.speaking(&self.settings, self.clock.now());
         let others = others.iter().flat_map(OtherPolicy::specs);

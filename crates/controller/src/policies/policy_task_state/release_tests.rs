@@ -99,7 +99,7 @@ impl Release {
     }
 
     /// Policies of others whose words are left alone, and those of this release that give way to some.
-    fn leaves(&self, seconds: u64) -> (usize, Vec<String>) {
+    fn leaves(&mut self, seconds: u64) -> (usize, Vec<String>) {
         let speaking = self.state.others.speaking(&settings(), after(seconds));
         let rules: Vec<_> = speaking.iter().flat_map(|other| other.rules(&self.state.book)).collect();
         let gives_way = |used: &&PolicyInUse| rules.iter().any(|(_, rule)| rule.outranks.contains(&used.id));
@@ -108,7 +108,7 @@ impl Release {
     }
 
     /// What it takes back.
-    fn takes_back(&self, seconds: u64) -> bool {
+    fn takes_back(&mut self, seconds: u64) -> bool {
         !self.state.released.is_empty() && self.leaves(seconds).0 == 0
     }
 }
@@ -174,6 +174,30 @@ fn of_two_policies_of_two_releases_for_the_same_parents_the_older_rules_in_both(
 }
 
 #[test]
+fn what_others_write_is_compiled_once_for_as_long_as_it_is_the_same() {
+    let mut policies = [manifest("mine", "a", 2), manifest("theirs", "b", 1)];
+    let mut a = Release::new("a", &[], &policies);
+    a.speak(&mut policies, 0);
+    // The same text lies in the same place.
+    let place = |a: &mut Release, seconds| {
+        let speaking = a.state.others.speaking(&settings(), after(seconds));
+        let specs = speaking.first().and_then(|other| other.specs().next());
+        std::ptr::from_ref(specs.expect("a spec")).addr()
+    };
+    let first = place(&mut a, 0);
+    policies[1]["metadata"]["resourceVersion"] = json!("20");
+    policies[1]["status"]["parents"] = json!(7);
+    a.see(&policies[1]);
+    assert_eq!(place(&mut a, 1), first, "a status that says nothing new");
+    let kept = a.state.others.speaking(&settings(), after(1));
+    policies[1]["metadata"]["resourceVersion"] = json!("21");
+    policies[1]["spec"]["condition"] = json!({ "type": "Other" });
+    a.see(&policies[1]);
+    assert_ne!(place(&mut a, 2), first, "another spec");
+    drop(kept);
+}
+
+#[test]
 fn releases_of_different_namespaces_share_policies_and_give_way_only_where_they_meet() {
     let mut policies = [manifest("shared", "a", 1), manifest("young", "c", 2)];
     let (mut a, mut b) = (Release::new("a", &["x"], &policies), Release::new("a", &["y"], &policies));
@@ -189,7 +213,7 @@ fn releases_of_different_namespaces_share_policies_and_give_way_only_where_they_
     relabel(&mut policies[0], "nobody");
     for (seconds, left_alone) in [(0, 3), (15, 2), (29, 2), (30, 1)] {
         settle(&mut [&mut a, &mut b], &mut policies, seconds);
-        assert_eq!([&a, &b].map(|release| release.leaves(seconds).0), [left_alone; 2], "{seconds}");
+        assert_eq!([&mut a, &mut b].map(|release| release.leaves(seconds).0), [left_alone; 2], "{seconds}");
         assert!(
             !a.state.released.is_empty() && !b.state.released.is_empty(),
             "but for those of the younger one"

@@ -74,8 +74,15 @@ pub(super) struct KindAnswers {
 /// Returns the kinds (group and kind) on which these policies write, with their conditions. Reports policies that write
 /// nothing.
 pub(super) fn answers_by_kind(files: &[PathBuf]) -> anyhow::Result<BTreeMap<(String, String), KindAnswers>> {
+    answers_of_policies(eval::read_policies(files, STUCK_AFTER)?)
+}
+
+/// The same of policies that were compiled already.
+pub(super) fn answers_of_policies(
+    policies: Vec<(FoundPolicy, CompiledPolicy)>,
+) -> anyhow::Result<BTreeMap<(String, String), KindAnswers>> {
     let mut kinds: BTreeMap<_, KindAnswers> = BTreeMap::new();
-    for (found, policy) in eval::read_policies(files, STUCK_AFTER)? {
+    for (found, policy) in policies {
         let name = &found.name;
         let (group, kind) = (&policy.parent.group, &policy.parent.kind);
         if policy.shadow {

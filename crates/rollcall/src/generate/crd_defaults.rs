@@ -62,6 +62,14 @@ pub(crate) fn print_crd_defaults(args: &CrdDefaultsArgs) -> anyhow::Result<ExitC
     Ok(ExitCode::from(u8::from(refused)))
 }
 
+/// Returns a kustomize component with the defaults that these CRDs lack; `None` if they lack none. What has no place for one is
+/// reported.
+pub(crate) fn crd_defaults_component(crds: Vec<Value>) -> Option<String> {
+    let mut refused = false;
+    let lacks: Vec<MissingDefaults> = crds.into_iter().map(|crd| find_missing(crd, &mut refused)).collect();
+    lacks.iter().any(|lack| !lack.ops.is_empty()).then(|| kustomize_component(&lacks))
+}
+
 fn find_missing(crd: Value, refused: &mut bool) -> MissingDefaults {
     let name = crd["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let mut refuse = |version: &str, why: &str| {

@@ -8,7 +8,11 @@ use std::process::ExitCode;
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
 
-use super::condition_answer::{ConditionAnswer, TERMINAL_REASONS, answers_by_kind};
+use policy::{CompiledPolicy, FoundPolicy};
+
+use super::condition_answer::{
+    ConditionAnswer, KindAnswers, TERMINAL_REASONS, answers_by_kind, answers_of_policies,
+};
 use crate::commands;
 use crate::text::print_error_line;
 
@@ -66,14 +70,7 @@ pub(crate) fn print_health_lua(args: &HealthLuaArgs) -> anyhow::Result<ExitCode>
         print_error_line("these policies write no condition, so there is nothing for Argo CD to read");
         return Ok(ExitCode::from(1));
     }
-    let scripts: BTreeMap<_, _> = kinds
-        .into_iter()
-        .map(|((group, kind), answers)| {
-            let text =
-                render_script(&format!("{kind}.{group}"), &answers.conditions, args.degraded_on_failed);
-            ((group, kind), text)
-        })
-        .collect();
+    let scripts = render_scripts(kinds, args.degraded_on_failed);
     match args.format.unwrap_or(HealthLuaFormat::Configmap) {
         HealthLuaFormat::Script => {
             let mut texts = scripts.into_values();
@@ -89,6 +86,20 @@ pub(crate) fn print_health_lua(args: &HealthLuaArgs) -> anyhow::Result<ExitCode>
         HealthLuaFormat::Operator => commands::print_stdout(&operator_manifest(&scripts, &args.namespace))?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns a patch for argocd-cm with which Argo CD reads what these policies write; `None` if they write nothing.
+pub(crate) fn argocd_health(policies: Vec<(FoundPolicy, CompiledPolicy)>) -> anyhow::Result<Option<String>> {
+    let scripts = render_scripts(answers_of_policies(policies)?, false);
+    Ok((!scripts.is_empty()).then(|| config_map(&scripts, "argocd")))
+}
+
+fn render_scripts(kinds: BTreeMap<(String, String), KindAnswers>, degraded_on_failed: bool) -> KindScripts {
+    let script = |((group, kind), answers): ((String, String), KindAnswers)| {
+        let text = render_script(&format!("{kind}.{group}"), &answers.conditions, degraded_on_failed);
+        ((group, kind), text)
+    };
+    kinds.into_iter().map(script).collect()
 }
 
 fn render_script(what: &str, answers: &[ConditionAnswer], degraded_on_failed: bool) -> String {

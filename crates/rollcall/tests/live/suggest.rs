@@ -191,3 +191,33 @@ async fn a_kind_that_is_not_there_or_owns_nothing_is_said() {
     assert!(out.contains("# Shop.example.com: 3 objects"), "{out}");
     assert!(err.contains("no configmap here is a custom resource that owns something: "), "{err}");
 }
+
+#[tokio::test]
+async fn a_folder_has_all_that_the_policies_call_for() {
+    let cluster = crowd("suggest-to").await;
+    let folder = std::env::temp_dir().join(format!("rollcall-suggest-to-{}", std::process::id()));
+    let (code, out, err) = suggest(&cluster, &["--to", &folder.to_string_lossy()]).await;
+    assert!(code == Some(0) && out.is_empty(), "{out}{err}");
+    let read = |name: &str| {
+        std::fs::read_to_string(folder.join(name)).unwrap_or_else(|why| panic!("{name}: {why}\n{err}"))
+    };
+    let policies = read("policies.yaml");
+    assert_eq!(policy::parse_manifests(&policies).unwrap().len(), 2, "{policies}");
+    assert!(policies.contains("mode: shadow") && !policies.contains("# Next"), "{policies}");
+    // A policy that is let write has its rights, and those who read it can.
+    let rights = read("rights.yaml");
+    for resource in ["shops/status", "databases/status", "pods"] {
+        assert!(rights.contains(resource), "no {resource} in {rights}");
+    }
+    let defaults: Value = serde_saphyr::from_str(&read("crd-defaults/kustomization.yaml")).unwrap();
+    let targets: Vec<_> =
+        defaults["patches"].as_array().unwrap().iter().map(|p| &p["target"]["name"]).collect();
+    assert_eq!(targets, ["databases.example.com", "shops.example.com"]);
+    let health = read("argocd-cm.yaml");
+    for key in ["example.com_Shop", "example.com_Database"] {
+        assert!(health.contains(&format!("resource.customizations.health.{key}: |")), "{health}");
+    }
+    assert!(!health.contains("Queue"), "it is left out: {health}");
+    assert!(err.lines().filter(|line| line.contains(": kubectl ")).count() == 3, "{err}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}

@@ -3,8 +3,10 @@
 mod owner_survey;
 mod parent_evidence;
 mod suggested_policy;
+mod suggestion_folder;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
@@ -25,6 +27,7 @@ use crate::text::{json_text, print_error_line, sanitize_text, write_stdout};
 use owner_survey::OwnerSurvey;
 use parent_evidence::ParentEvidence;
 use suggested_policy::PolicySuggestion;
+use suggestion_folder::write_folder;
 
 /// `rollcall suggest`.
 #[derive(Args, Debug, Default)]
@@ -48,6 +51,10 @@ pub(crate) struct SuggestArgs {
     /// policies are applied.
     #[arg(long, value_enum, default_value_t, value_name = "MODE")]
     mode: SuggestedMode,
+    /// Instead of printing the policies, write them into this folder, and beside them the rights that they need, the defaults that
+    /// the CRDs of their parents lack, and the health by which Argo CD reads their answers.
+    #[arg(long, value_name = "FOLDER", conflicts_with = "output")]
+    to: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -67,6 +74,7 @@ enum SuggestedMode {
 /// What is suggested for the kinds of a cluster, and what could not be read.
 struct SuggestionRun {
     suggestions: Vec<PolicySuggestion>,
+    served: Vec<ApiKind>,
     unread: BTreeMap<String, String>,
     /// Kinds that were named and for which nothing is suggested, with the reason.
     without: Vec<String>,
@@ -82,7 +90,12 @@ pub(crate) async fn suggest_policies(cluster: &ClusterArgs, args: &SuggestArgs) 
         run.suggestions.iter_mut().for_each(PolicySuggestion::let_write);
     }
     if !run.suggestions.is_empty() || run.without.is_empty() {
-        print_suggestions(&run.suggestions, args)?;
+        if let Some(folder) = &args.to {
+            let text = suggestions_text(&run.suggestions, args);
+            write_folder(&client, &run.served, &run.suggestions, &text, folder).await?;
+        } else {
+            print_suggestions(&run.suggestions, args)?;
+        }
     }
     run.without.iter().for_each(|why| print_error_line(why));
     if run.lacks_policies {
@@ -99,7 +112,8 @@ pub(crate) async fn suggested_policies(
 ) -> anyhow::Result<Vec<(String, CompiledPolicy)>> {
     let run = collect_suggestions(client, &SuggestArgs::default()).await?;
     report_unread(&run.unread);
-    compile_suggestions(&run.suggestions)
+    let compiled = compile_suggestions(&run.suggestions)?;
+    Ok(compiled.into_iter().map(|(found, policy)| (found.name, policy)).collect())
 }
 
 fn report_unread(unread: &BTreeMap<String, String>) {
@@ -138,7 +152,7 @@ async fn collect_suggestions(client: &kube::Client, args: &SuggestArgs) -> anyho
     }
     judge_suggestions(client, args.namespace.as_deref(), &mut suggestions, &seen).await?;
     let without = args.kinds.iter().filter_map(|kind| reason_without(kind, &survey)).collect();
-    Ok(SuggestionRun { suggestions, unread, without, lacks_policies })
+    Ok(SuggestionRun { suggestions, served: survey.served, unread, without, lacks_policies })
 }
 
 /// Why nothing is suggested for a kind that was named; `None` where something is.
@@ -160,15 +174,17 @@ fn reason_without(asked: &String, survey: &OwnerSurvey) -> Option<String> {
 
 /// Compiles what is suggested, as a policy that is read from a file. Of what is printed only the policy itself is taken: what it
 /// rests on quotes objects that anyone may have written.
-fn compile_suggestions(suggestions: &[PolicySuggestion]) -> anyhow::Result<Vec<(String, CompiledPolicy)>> {
+fn compile_suggestions(
+    suggestions: &[PolicySuggestion],
+) -> anyhow::Result<Vec<(FoundPolicy, CompiledPolicy)>> {
     let mut policies = Vec::new();
     for suggestion in suggestions.iter().filter(|suggestion| suggestion.left_out.is_none()) {
         for manifest in parse_manifests(&suggestion.policy.to_string())? {
             let policy::PolicyManifest::Policy(found) = manifest else { continue };
-            let spec = found.spec.map_err(anyhow::Error::msg)?;
-            let compiled = compile(&spec, STUCK_AFTER)
+            let spec = found.spec.as_ref().map_err(|why| anyhow::anyhow!("{why}"))?;
+            let compiled = compile(spec, STUCK_AFTER)
                 .map_err(|problems| anyhow::anyhow!("{}: {problems:?}", found.name))?;
-            policies.push((found.name, compiled));
+            policies.push((*found, compiled));
         }
     }
     Ok(policies)
@@ -201,7 +217,8 @@ async fn judge_suggestions(
     suggestions: &mut [PolicySuggestion],
     seen: &BTreeMap<(String, String), ParentEvidence>,
 ) -> anyhow::Result<()> {
-    let policies = compile_suggestions(suggestions)?;
+    let compiled = compile_suggestions(suggestions)?;
+    let policies = compiled.into_iter().map(|(found, policy)| (found.name, policy)).collect();
     let mut cluster = PolicyCluster::of_policies(client.clone(), policies, namespace.map(str::to_owned));
     let trees = ClusterSurvey::read(&mut cluster, current_time()).await.trees;
     cluster.report_unread();
@@ -282,10 +299,15 @@ fn print_suggestions(suggestions: &[PolicySuggestion], args: &SuggestArgs) -> an
     if args.output == SuggestFormat::Json {
         return write_stdout(&json_text(&suggestions)?).map(drop).map_err(Into::into);
     }
+    write_stdout(&suggestions_text(suggestions, args)).map(drop).map_err(Into::into)
+}
+
+/// The policies as YAML, with what they rest on, and with what comes next where they are printed, in comments.
+fn suggestions_text(suggestions: &[PolicySuggestion], args: &SuggestArgs) -> String {
     let mut text: String = suggestions.iter().map(PolicySuggestion::to_text).collect();
     if suggestions.is_empty() {
         text.push_str("# No custom resource owns anything here.\n");
-    } else {
+    } else if args.to.is_none() {
         text.push_str(
             "# Next, with this in suggested.yaml:\n#   rollcall check -f suggested.yaml\n#   rollcall install -f suggested.yaml | kubectl apply \
              --server-side -f -\n#   kubectl apply -f suggested.yaml\n# Where Rollcall runs already, its rights are enough: rollcall rbac -f \
@@ -294,8 +316,11 @@ fn print_suggestions(suggestions: &[PolicySuggestion], args: &SuggestArgs) -> an
         if args.mode == SuggestedMode::Shadow {
             text.push_str("# When `kubectl get readinesspolicies` shows what you expect: --mode write, and the same again.\n");
         }
-        text.push_str("# So that a new object does not look ready at its first read, its CRD needs a default: rollcall crd-defaults -f CRD\n");
+        text.push_str(
+            "# So that a new object does not look ready at its first read, its CRD needs a default: rollcall crd-defaults -f CRD\n\
+             # All of this in one folder, and the health for Argo CD: rollcall suggest --to FOLDER\n",
+        );
     }
     let lines: Vec<_> = text.lines().map(sanitize_text).collect();
-    write_stdout(&(lines.join("\n") + "\n")).map(drop).map_err(Into::into)
+    lines.join("\n") + "\n"
 }

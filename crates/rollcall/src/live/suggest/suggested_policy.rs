@@ -137,6 +137,11 @@ impl PolicySuggestion {
         })
     }
 
+    /// Name of the definition of the kind.
+    pub(super) fn crd_name(&self) -> &str {
+        self.policy["metadata"]["name"].as_str().unwrap_or_default()
+    }
+
     /// Leaves the kind out.
     pub(super) fn leave_out(&mut self, why: String) {
         self.policy = Value::Null;

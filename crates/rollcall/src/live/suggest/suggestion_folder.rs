@@ -1,0 +1,96 @@
+//! All that suggested policies call for, in one folder: their rights, and what others need to read their answers.
+
+use std::path::Path;
+
+use anyhow::Context;
+use policy::rbac::{
+    CrdNames, DEFAULT_NAME, DEFAULT_NAMESPACE, RoleOptions, RoleSubject, manifests_yaml, policy_manifests,
+    policy_rights,
+};
+use serde_json::Value;
+use watcher::ApiKind;
+
+use super::compile_suggestions;
+use super::suggested_policy::PolicySuggestion;
+use crate::generate::{argocd_health, crd_defaults_component};
+use crate::text::print_error_line;
+
+/// Writes the policies and all that they call for into this folder; says which file is for what.
+pub(super) async fn write_folder(
+    client: &kube::Client,
+    served: &[ApiKind],
+    suggestions: &[PolicySuggestion],
+    policies: &str,
+    folder: &Path,
+) -> anyhow::Result<()> {
+    let crds = read_crds(client, suggestions).await;
+    let mut names = CrdNames::from_crds(&crds);
+    for api in served {
+        // A definition that could be read knows whether there is a subresource.
+        if !crds.iter().any(|crd| is_of_kind(crd, api)) {
+            names.add_kind(&api.group, &api.kind, &api.plural, true);
+        }
+    }
+    // Of a policy in shadow mode nobody reads anything: what is to be read once it writes is of use now.
+    let mut writing = suggestions.to_vec();
+    writing.iter_mut().for_each(PolicySuggestion::let_write);
+    let compiled = compile_suggestions(&writing)?;
+    let mut rights = String::new();
+    for (found, policy) in &compiled {
+        let manifests = policy_manifests(&found.name, &policy_rights(policy, &names), &role_options());
+        rights.push_str(&manifests_yaml(&manifests)?);
+    }
+    write(folder, "policies.yaml", policies, "the policies: kubectl apply -f")?;
+    write(folder, "rights.yaml", &rights, "what Rollcall needs for them: kubectl apply -f")?;
+    if let Some(component) = crd_defaults_component(crds) {
+        let what = "defaults, for the repository that owns the CRDs: a component of kustomize";
+        write(folder, "crd-defaults/kustomization.yaml", &component, what)?;
+    }
+    if let Some(health) = argocd_health(compiled)? {
+        let what = "health for Argo CD: kubectl patch configmap argocd-cm -n argocd --patch-file";
+        write(folder, "argocd-cm.yaml", &health, what)?;
+    }
+    Ok(())
+}
+
+/// Reads the definitions of the kinds for which a policy is suggested. One that cannot be read is named.
+async fn read_crds(client: &kube::Client, suggestions: &[PolicySuggestion]) -> Vec<Value> {
+    let mut crds = Vec::new();
+    for suggestion in suggestions.iter().filter(|suggestion| suggestion.left_out.is_none()) {
+        let name = suggestion.crd_name();
+        let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
+        let request = http::Request::get(path).body(Vec::new()).unwrap_or_default();
+        match client.request::<Value>(request).await {
+            Ok(crd) => crds.push(crd),
+            Err(error) => {
+                let why = watcher::error_text(error);
+                print_error_line(&format!("not read: CustomResourceDefinition {name}: {why}"));
+            }
+        }
+    }
+    crds
+}
+
+fn is_of_kind(crd: &Value, api: &ApiKind) -> bool {
+    crd["spec"]["group"] == *api.group && crd["spec"]["names"]["kind"] == *api.kind
+}
+
+fn role_options() -> RoleOptions {
+    RoleOptions {
+        subject: RoleSubject { name: DEFAULT_NAME.to_owned(), namespace: DEFAULT_NAMESPACE.to_owned() },
+        namespaces: Vec::new(),
+        aggregate_to: DEFAULT_NAME.to_owned(),
+        records_namespace: DEFAULT_NAMESPACE.to_owned(),
+        lease: DEFAULT_NAME.to_owned(),
+    }
+}
+
+fn write(folder: &Path, name: &str, text: &str, what: &str) -> anyhow::Result<()> {
+    let file = folder.join(name);
+    let parent = file.parent().context("a file is in a folder")?;
+    std::fs::create_dir_all(parent)
+        .and_then(|()| std::fs::write(&file, text))
+        .with_context(|| format!("failed to write {}", file.display()))?;
+    print_error_line(&format!("{}: {what}", file.display()));
+    Ok(())
+}

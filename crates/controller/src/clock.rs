@@ -5,12 +5,13 @@
 //! client would give up. The loop therefore uses the server's clock, as derived from the `Date` headers of its
 //! responses.
 
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use readiness::Time;
 use tokio::sync::watch;
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep};
 use tracing::warn;
 use watcher::DateObserver;
 
@@ -90,13 +91,9 @@ impl ServerClock {
         self.with_offset(|ahead, _| readiness::millis_to_seconds(ahead.target_ms))
     }
 
-    /// Waits until `deadline`; forever if there is none.
-    pub(crate) async fn sleep_until(&self, deadline: Option<Time>) {
-        match deadline {
-            // A clock that is being slewed may be late or early by a part of the wait, so the caller checks again.
-            Some(at) => tokio::time::sleep(at - self.now()).await,
-            None => std::future::pending().await,
-        }
+    /// Returns a timer whose deadline may move often.
+    pub(crate) fn new_timer(&self) -> DeadlineTimer {
+        DeadlineTimer { clock: self.clone(), sleep: Box::pin(tokio::time::sleep(Duration::ZERO)) }
     }
 
     /// True if the server has responded, or if no response is needed.
@@ -112,6 +109,32 @@ impl ServerClock {
 
     fn with_offset<T>(&self, read: impl FnOnce(&mut ClockOffset, Time) -> T) -> T {
         read(&mut self.offset.lock().unwrap_or_else(PoisonError::into_inner), self.local.now())
+    }
+}
+
+/// Timer for a deadline that moves with nearly every event. To set a timer earlier wakes the runtime's driver, which is two system
+/// calls: so one that is set is left as it is while it is early enough, and set anew when it has fired too early.
+#[derive(Debug)]
+pub(crate) struct DeadlineTimer {
+    clock: ServerClock,
+    sleep: Pin<Box<Sleep>>,
+}
+
+impl DeadlineTimer {
+    /// Waits until `deadline`; forever if there is none.
+    pub(crate) async fn wait_until(&mut self, deadline: Option<Time>) {
+        let Some(deadline) = deadline else { return std::future::pending().await };
+        loop {
+            let wait = deadline - self.clock.now();
+            if wait.is_zero() {
+                return;
+            }
+            let at = Instant::now() + wait;
+            if self.sleep.is_elapsed() || at < self.sleep.deadline() {
+                self.sleep.as_mut().reset(at);
+            }
+            self.sleep.as_mut().await;
+        }
     }
 }
 
@@ -251,5 +274,23 @@ mod tests {
         let keeper = told.clone();
         keeper.on_date(Time(0), None);
         told.wait_until_known().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_timer_fires_at_the_deadline_of_its_last_wait_whatever_came_before() {
+        let clock = ServerClock::assume_local();
+        let mut timer = clock.new_timer();
+        let begun = clock.now();
+        let at = |seconds| Some(begun + Duration::from_secs(seconds));
+        for (earlier, deadline) in [(10, 20), (40, 30), (35, 50)] {
+            let short = tokio::time::timeout(Duration::from_secs(1), timer.wait_until(at(earlier))).await;
+            assert!(short.is_err(), "{earlier}");
+            timer.wait_until(at(deadline)).await;
+            assert_eq!(Some(clock.now()), at(deadline), "{deadline}");
+        }
+        timer.wait_until(at(3)).await;
+        assert_eq!(Some(clock.now()), at(50), "what is past does not wait");
+        let never = tokio::time::timeout(Duration::from_secs(100), timer.wait_until(None)).await;
+        assert!(never.is_err());
     }
 }

@@ -16,7 +16,7 @@ use tracing::{debug, info, warn};
 use watcher::ApiFailureCause;
 use watcher::reflector::{Reflector, UncountedChild};
 
-use crate::clock::ServerClock;
+use crate::clock::{DeadlineTimer, ServerClock};
 use crate::failure_log::{FailureLine, FailureLog};
 use crate::kind_tasks::{KindEvent, KindRequest};
 use crate::metrics::Metrics;
@@ -40,6 +40,7 @@ const MAX_OBJECTS_PER_TURN: usize = 256;
 pub(crate) struct EventLoop {
     core: Core,
     clock: ServerClock,
+    timer: DeadlineTimer,
     channels: LoopChannels,
     metrics: Arc<Metrics>,
     health: WatchHealth,
@@ -67,6 +68,7 @@ impl EventLoop {
         core.set_max_in_flight_writes(MAX_IN_FLIGHT_WRITES);
         EventLoop {
             core,
+            timer: clock.new_timer(),
             clock,
             channels: wires,
             metrics,
@@ -134,7 +136,7 @@ impl EventLoop {
         let gone = || anyhow::anyhow!("a supervised task has exited");
         Ok(tokio::select! { biased;
             () = stop.cancelled() => LoopInput::Stop,
-            () = self.clock.sleep_until(deadline) => LoopInput::Deadline,
+            () = self.timer.wait_until(deadline) => LoopInput::Deadline,
             leads = wires.leadership.wait_for_change() => LoopInput::Leadership(leads),
             settled = wires.settled.recv() => LoopInput::Settled(settled.ok_or_else(gone)?),
             event = wires.kind_events.recv() => event.map(|(kind, event)| LoopInput::Kind(kind, event)).ok_or_else(gone)?,

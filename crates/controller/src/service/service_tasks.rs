@@ -192,8 +192,8 @@ impl ServiceTasks {
         if let Some(rollouts) = self.rollouts {
             tasks.spawn("rollouts", without_error(rollouts.run(stop())));
         }
+        tasks.spawn("page", self.page.clone().run(stop()));
         let front = front.unwrap_or_else(Handle::current);
-        tasks.spawn_on(&front, "page", self.page.clone().run(stop()));
         if let Some(probes) = probes {
             let probing = admin::serve_probes(probes, self.admin.clone(), stop());
             tasks.spawn_on(&front, "probe listener", probing);

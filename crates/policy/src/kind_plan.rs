@@ -45,10 +45,10 @@ impl KindPlan {
         group: &CompiledGroup,
         libraries: &dyn LibraryRules,
     ) {
-        if let Some(GroupRule::Library(name)) = &group.rule {
-            if !libraries.is_read(name) {
-                self.awaits.get_or_insert(AwaitedInput::Scripts);
-            }
+        if let Some(GroupRule::Library(name)) = &group.rule
+            && !libraries.is_read(name)
+        {
+            self.awaits.get_or_insert(AwaitedInput::Scripts);
         }
         let rule = group.rule.as_ref().map(|rule| {
             let (rule, source) = match rule {

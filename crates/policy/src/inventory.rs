@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::compile::is_status_owned_by_others;
-use super::plan::{KindKey, Released};
+use super::plan::Released;
 use super::policy_file::is_object_name;
+use super::policy_in_use::KindKey;
 
 /// Most bytes that an inventory adds up to. A ConfigMap has room for 1 MiB. 512 KiB.
 const MAX_INVENTORY_SIZE: usize = 512 << 10;

@@ -9,7 +9,7 @@ use watcher::plan::{AssessmentRule, ChildRule, FindChildrenBy, Interest, Outcome
 
 use super::groups::CompiledGroup;
 use super::library_rules::LibraryRules;
-use super::plan::{KindKey, PolicyInUse};
+use super::policy_in_use::{KindKey, PolicyInUse};
 use super::ready_rule::GroupRule;
 
 /// What has to be read before the objects of a kind are looked at.

@@ -21,6 +21,7 @@ mod plan;
 mod policy_checker;
 mod policy_claim;
 mod policy_file;
+mod policy_in_use;
 mod policy_rank;
 mod policy_reason;
 mod problem;
@@ -45,12 +46,13 @@ pub use inventory::{ConditionInventory, PresentPolicy};
 pub use kind_plan::{AwaitedInput, KindPlan};
 pub use library_rules::{LibraryRules, LibraryState, UnreadLibraries, compile_library_rule};
 pub use other_policy::{OtherPolicy, OtherSpecs};
-pub use plan::{IdRegistry, KindKey, PolicyInUse, RECORD_KIND, Released, WatchPlan, build_plan};
+pub use plan::{IdRegistry, RECORD_KIND, Released, WatchPlan, build_plan};
 pub use policy_claim::PolicyClaim;
 pub use policy_file::{
     NOT_AN_OBJECT_NAME, PolicyManifest, document_objects, is_object_name, parse_manifests, parse_policies,
     read_manifests, read_policies as read_file, read_text,
 };
+pub use policy_in_use::{KindKey, PolicyInUse};
 pub use policy_rank::PolicyRank;
 pub use policy_reason::PolicyReason;
 pub use problem::PolicyProblem;

@@ -13,7 +13,8 @@ use watcher::reflector::{ListPass, Reflector};
 
 use crate::compile::CompiledPolicy;
 use crate::library_rules::{LibraryRules, UnreadLibraries};
-use crate::plan::{IdRegistry, PolicyInUse, Released, WatchPlan, build_plan};
+use crate::plan::{IdRegistry, Released, WatchPlan, build_plan};
+use crate::policy_in_use::PolicyInUse;
 use rollcall_core::records::RecordStore;
 use rollcall_core::{Core, ObjectRef, TreeNode, VerdictAges};
 

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use aggregator::{Acceptance, EnginePolicy, KindId, PolicyId};
+use aggregator::{EnginePolicy, KindId, PolicyId};
 use api::policy::KindRef;
 use tracing::warn;
 use watcher::plan::{
@@ -14,11 +14,9 @@ use super::compile::CompiledPolicy;
 use super::groups::{CompiledGroup, GroupCount};
 use super::kind_plan::{AwaitedInput, KindPlan};
 use super::library_rules::LibraryRules;
+use super::policy_in_use::{KindKey, PolicyInUse};
 use rollcall_core::{GroupSummary, PolicySummary};
 use watcher::wire::{HELM_RELEASE_ANNOTATION, INVENTORY_ANNOTATION, TRACKING_ANNOTATION};
-
-/// Group and kind, which identify a kind in any version.
-pub type KindKey = (String, String);
 
 /// Kind of Rollcall's own records.
 pub const RECORD_KIND: (&str, &str) = ("rollcall.dev", "ReadinessRecord");
@@ -85,19 +83,6 @@ impl IdRegistry {
     pub fn retain_policies(&mut self, held: impl IntoIterator<Item = PolicyId>) {
         self.held = held.into_iter().collect();
     }
-}
-
-/// Accepted policy.
-#[derive(Clone, Debug)]
-pub struct PolicyInUse {
-    /// Its id.
-    pub id: PolicyId,
-    /// Its name.
-    pub name: String,
-    /// Compiled policy.
-    pub compiled: CompiledPolicy,
-    /// Whether it may speak.
-    pub acceptance: Acceptance,
 }
 
 /// Everything that is followed, with the policies it is followed for.

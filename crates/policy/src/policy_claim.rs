@@ -3,7 +3,7 @@
 use watcher::plan::{LabelMatcher, ShapeMatcher};
 
 use super::compile::CompiledPolicy;
-use super::plan::KindKey;
+use super::policy_in_use::KindKey;
 
 /// The parents that a policy chooses, and the condition that it writes on them. Two that choose differently may choose some
 /// parents both: those are left to the older one, parent by parent.

@@ -12,6 +12,7 @@ use crate::demo::{self, DemoArgs};
 use crate::install::{self, InstallArgs};
 use crate::live::{self, DoctorArgs, ExplainArgs, HistoryArgs, PlanArgs, SuggestArgs, TreeArgs, WaitArgs};
 use crate::telemetry;
+use crate::text::print_stdout;
 
 type CommandResult = anyhow::Result<ExitCode>;
 
@@ -25,10 +26,6 @@ fn run_on<T>(runtime: &mut Builder, work: impl Future<Output = anyhow::Result<T>
     let done = runtime.block_on(work);
     runtime.shutdown_background();
     done
-}
-
-pub(crate) fn print_stdout(text: &str) -> anyhow::Result<()> {
-    crate::text::write_stdout(text).map(drop).context("failed to write to standard output")
 }
 
 pub(crate) fn run_demo(args: DemoArgs) -> CommandResult {

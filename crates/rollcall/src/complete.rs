@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, Command};
 use clap_complete::Shell;
 
-use crate::commands;
+use crate::text::print_stdout;
 
 /// `rollcall completion`.
 #[derive(Args, Debug)]
@@ -31,7 +31,7 @@ pub(crate) fn print_completion_script(
 ) -> anyhow::Result<ExitCode> {
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut command, "rollcall", &mut text);
-    commands::print_stdout(&String::from_utf8(text)?)?;
+    print_stdout(&String::from_utf8(text)?)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn print_candidates(words: &CompletionWords, mut root: Command) -> an
         if command.has_subcommands() { 4 } else { 0 }
     });
     lines.retain(|line| line.starts_with(last));
-    commands::print_stdout(&format!("{}:{directive}\n", lines.concat()))?;
+    print_stdout(&format!("{}:{directive}\n", lines.concat()))?;
     Ok(ExitCode::SUCCESS)
 }
 

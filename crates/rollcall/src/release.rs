@@ -9,11 +9,10 @@ use clap::Args;
 use controller::args::ClusterArgs;
 use policy::{FoundPolicy, PolicySettings, WrittenPolicy, parse_selector, read_file};
 
-use crate::commands::print_stdout;
 use crate::limits::STUCK_AFTER;
 use crate::live::connect_cluster;
 use crate::telemetry;
-use crate::text::print_error_line;
+use crate::text::{print_error_line, print_stdout};
 
 /// `rollcall release`.
 #[derive(Args, Debug)]

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
+use anyhow::Context;
+
 /// Style of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TextStyle {
@@ -155,6 +157,11 @@ pub(crate) fn write_stdout(text: &str) -> io::Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
         done => done.map(|()| true),
     }
+}
+
+/// Writes to standard output, for commands that end with it.
+pub(crate) fn print_stdout(text: &str) -> anyhow::Result<()> {
+    write_stdout(text).map(drop).context("failed to write to standard output")
 }
 
 /// Wraps text between words into lines of this width, at most `lines` of them.

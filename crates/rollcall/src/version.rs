@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use controller::build_info;
 use serde::Serialize;
 
-use crate::commands;
+use crate::text::print_stdout;
 
 /// `rollcall version`.
 #[derive(Args, Clone, Copy, Debug)]
@@ -59,7 +59,7 @@ impl BuildRecord {
 }
 
 pub(crate) fn print_version(args: VersionArgs) -> anyhow::Result<ExitCode> {
-    commands::print_stdout(&BuildRecord::OF_THIS_PROGRAM.render(args.output)?)?;
+    print_stdout(&BuildRecord::OF_THIS_PROGRAM.render(args.output)?)?;
     Ok(ExitCode::SUCCESS)
 }
 

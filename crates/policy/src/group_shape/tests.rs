@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::super::library_rules::UnreadLibraries;
-use super::super::plan::{IdRegistry, PolicyInUse, Released, build_plan};
+use super::super::plan::{IdRegistry, Released, build_plan};
+use super::super::policy_in_use::PolicyInUse;
 use super::super::protected_kinds::PolicySettings;
 use super::*;
 

@@ -10,8 +10,8 @@ use policy::to_yaml;
 use serde_json::Value;
 
 use super::schema;
-use crate::text::print_error_line;
-use crate::{commands, eval};
+use crate::eval;
+use crate::text::{print_error_line, print_stdout};
 
 /// `rollcall crd-defaults`.
 #[derive(Args, Debug)]
@@ -54,7 +54,7 @@ pub(crate) fn print_crd_defaults(args: &CrdDefaultsArgs) -> anyhow::Result<ExitC
     if lacks.iter().all(|lack| lack.ops.is_empty()) && !refused {
         print_error_line("all defaults are already present; nothing to do");
     }
-    commands::print_stdout(&match args.format {
+    print_stdout(&match args.format {
         CrdDefaultsFormat::Kustomize => kustomize_component(&lacks),
         CrdDefaultsFormat::Patch => single_patch(&lacks)?,
         CrdDefaultsFormat::Crd => patched_crds(lacks)?,

@@ -13,8 +13,7 @@ use policy::{CompiledPolicy, FoundPolicy};
 use super::condition_answer::{
     ConditionAnswer, KindAnswers, TERMINAL_REASONS, answers_by_kind, answers_of_policies,
 };
-use crate::commands;
-use crate::text::print_error_line;
+use crate::text::{print_error_line, print_stdout};
 
 /// The script without its first lines, which declare the conditions to read.
 const SCRIPT_BODY: &str = include_str!("health.lua");
@@ -58,7 +57,7 @@ pub(crate) fn print_health_lua(args: &HealthLuaArgs) -> anyhow::Result<ExitCode>
         let only_script = args.format.is_none_or(|format| format == HealthLuaFormat::Script);
         ensure!(only_script, "this format needs policies: name files with -f");
         let ready = ConditionAnswer { condition: "Ready".to_owned(), fallback: None, always: true };
-        commands::print_stdout(&render_script(
+        print_stdout(&render_script(
             "any kind on which Rollcall writes Ready",
             &[ready],
             args.degraded_on_failed,
@@ -77,13 +76,13 @@ pub(crate) fn print_health_lua(args: &HealthLuaArgs) -> anyhow::Result<ExitCode>
             let (Some(text), None) = (texts.next(), texts.next()) else {
                 bail!("several kinds have a script each: choose another --format");
             };
-            commands::print_stdout(&text)?;
+            print_stdout(&text)?;
         }
         HealthLuaFormat::Directory => {
             write_scripts(&scripts, args.to.as_deref().context("--to is missing")?)?;
         }
-        HealthLuaFormat::Configmap => commands::print_stdout(&config_map(&scripts, &args.namespace))?,
-        HealthLuaFormat::Operator => commands::print_stdout(&operator_manifest(&scripts, &args.namespace))?,
+        HealthLuaFormat::Configmap => print_stdout(&config_map(&scripts, &args.namespace))?,
+        HealthLuaFormat::Operator => print_stdout(&operator_manifest(&scripts, &args.namespace))?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use controller::args::ClusterArgs;
 use policy::rbac::{grant_manifests, manifests_yaml, own_manifests, policy_manifests, policy_rights};
 
-use crate::commands::print_stdout;
+use crate::text::print_stdout;
 pub(crate) use args::{RbacArgs, object_name};
 pub(crate) use policies::RbacPolicies;
 pub(crate) use review::lacking_policy_rights;

@@ -10,8 +10,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 
 use super::condition_answer::answers_by_kind;
-use crate::commands;
-use crate::text::print_error_line;
+use crate::text::{print_error_line, print_stdout};
 use formats::ReadKind;
 use reading_tool::ReadingTool;
 
@@ -45,7 +44,7 @@ pub(crate) fn print_readers(args: &ReadersArgs) -> anyhow::Result<ExitCode> {
     for tool in tools {
         texts.push(formats::render_for(tool, &kinds)?);
     }
-    commands::print_stdout(&texts.join("---\n"))?;
+    print_stdout(&texts.join("---\n"))?;
     let lacks = args.tool == Some(ReadingTool::Helm) && !kinds.iter().all(ReadKind::helm_can_tell);
     Ok(ExitCode::from(u8::from(lacks)))
 }

@@ -27,6 +27,8 @@ const LOGGED_OFFSET_MS: i64 = 5_000;
 /// Once the loop runs, a clock found to be wrong is slewed at one part in this many of real time. A step would fire
 /// every pending timer, and a kind whose watch was healthy a minute ago would be reported as stale.
 const SLEW_DIVISOR: i64 = 4;
+/// Longest time for which a timer is set: one that waits for longer is set again then. A day.
+const MAX_TIMER_WAIT: Duration = Duration::from_hours(24);
 
 /// This machine's clock: wall time at the start plus a monotonic clock, so that it never goes back.
 #[derive(Clone, Copy, Debug)]
@@ -125,7 +127,7 @@ impl DeadlineTimer {
     pub(crate) async fn wait_until(&mut self, deadline: Option<Time>) {
         let Some(deadline) = deadline else { return std::future::pending().await };
         loop {
-            let wait = deadline - self.clock.now();
+            let wait = (deadline - self.clock.now()).min(MAX_TIMER_WAIT);
             if wait.is_zero() {
                 return;
             }
@@ -288,8 +290,10 @@ mod tests {
             timer.wait_until(at(deadline)).await;
             assert_eq!(Some(clock.now()), at(deadline), "{deadline}");
         }
+        let far = tokio::time::timeout(Duration::from_secs(1), timer.wait_until(Some(Time(i64::MAX)))).await;
+        assert!(far.is_err(), "no deadline is too far");
         timer.wait_until(at(3)).await;
-        assert_eq!(Some(clock.now()), at(50), "what is past does not wait");
+        assert_eq!(Some(clock.now()), at(51), "what is past does not wait");
         let never = tokio::time::timeout(Duration::from_secs(100), timer.wait_until(None)).await;
         assert!(never.is_err());
     }

@@ -13,9 +13,10 @@ use super::event_notice::EventNotice;
 use crate::transitions::Transition;
 
 /// Time for which a parent has to say the same before an Event tells it. 5 s.
-pub(super) const LASTING: Duration = Duration::from_secs(5);
+const LASTING: Duration = Duration::from_secs(5);
 /// Time after which an Event tells of a parent that keeps turning, whatever it says then. 1 min.
-pub(super) const MAX_TURNING: Duration = Duration::from_mins(1);
+const MAX_TURNING: Duration = Duration::from_mins(1);
+
 /// Uid of a parent, and the policy.
 type TurnKey = (Box<str>, Box<str>);
 

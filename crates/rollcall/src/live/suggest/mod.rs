@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use controller::args::ClusterArgs;
-use policy::{CompiledPolicy, FoundPolicy, compile, parse_manifests};
+use policy::{CompiledPolicy, FoundPolicy};
 use rollcall_core::TreeNode;
 use watcher::{ApiKind, ParentObject, list_live};
 
@@ -22,11 +22,10 @@ use super::policy_cluster::PolicyCluster;
 use super::read_error::read_error_text;
 use super::survey::ClusterSurvey;
 use crate::eval::current_time;
-use crate::limits::STUCK_AFTER;
 use crate::text::{json_text, print_error_line, sanitize_text, write_stdout};
 use owner_survey::OwnerSurvey;
 use parent_evidence::ParentEvidence;
-use suggested_policy::PolicySuggestion;
+use suggested_policy::{PolicySuggestion, compile_suggestions};
 use suggestion_folder::write_folder;
 
 /// `rollcall suggest`.
@@ -170,24 +169,6 @@ fn reason_without(asked: &String, survey: &OwnerSurvey) -> Option<String> {
             "no {asked} here is a custom resource that owns something: there is no policy to suggest for it"
         )
     })
-}
-
-/// Compiles what is suggested, as a policy that is read from a file. Of what is printed only the policy itself is taken: what it
-/// rests on quotes objects that anyone may have written.
-fn compile_suggestions(
-    suggestions: &[PolicySuggestion],
-) -> anyhow::Result<Vec<(FoundPolicy, CompiledPolicy)>> {
-    let mut policies = Vec::new();
-    for suggestion in suggestions.iter().filter(|suggestion| suggestion.left_out.is_none()) {
-        for manifest in parse_manifests(&suggestion.policy.to_string())? {
-            let policy::PolicyManifest::Policy(found) = manifest else { continue };
-            let spec = found.spec.as_ref().map_err(|why| anyhow::anyhow!("{why}"))?;
-            let compiled = compile(spec, STUCK_AFTER)
-                .map_err(|problems| anyhow::anyhow!("{}: {problems:?}", found.name))?;
-            policies.push((*found, compiled));
-        }
-    }
-    Ok(policies)
 }
 
 fn is_asked_for(api: &ApiKind, kinds: &[String]) -> bool {

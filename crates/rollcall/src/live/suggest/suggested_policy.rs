@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use policy::is_status_owned_by_others;
+use policy::{CompiledPolicy, FoundPolicy, compile, is_status_owned_by_others, parse_manifests};
 use readiness::RuleKind;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -11,6 +11,7 @@ use watcher::ApiKind;
 use super::super::target::KindName;
 use super::owner_survey::OwnedKinds;
 use super::parent_evidence::ParentEvidence;
+use crate::limits::STUCK_AFTER;
 use crate::text::sanitize_text;
 
 /// Children of one kind, as the parents of a kind own them.
@@ -199,6 +200,24 @@ impl PolicySuggestion {
         text.push('\n');
         text
     }
+}
+
+/// Compiles what is suggested, as a policy that is read from a file. Of what is printed only the policy itself is taken: what it
+/// rests on quotes objects that anyone may have written.
+pub(super) fn compile_suggestions(
+    suggestions: &[PolicySuggestion],
+) -> anyhow::Result<Vec<(FoundPolicy, CompiledPolicy)>> {
+    let mut policies = Vec::new();
+    for suggestion in suggestions.iter().filter(|suggestion| suggestion.left_out.is_none()) {
+        for manifest in parse_manifests(&suggestion.policy.to_string())? {
+            let policy::PolicyManifest::Policy(found) = manifest else { continue };
+            let spec = found.spec.as_ref().map_err(|why| anyhow::anyhow!("{why}"))?;
+            let compiled = compile(spec, STUCK_AFTER)
+                .map_err(|problems| anyhow::anyhow!("{}: {problems:?}", found.name))?;
+            policies.push((*found, compiled));
+        }
+    }
+    Ok(policies)
 }
 
 /// The text in one line of a comment: it may quote objects of whomever, and what follows a line break would be YAML.

@@ -10,8 +10,7 @@ use policy::rbac::{
 use serde_json::Value;
 use watcher::ApiKind;
 
-use super::compile_suggestions;
-use super::suggested_policy::PolicySuggestion;
+use super::suggested_policy::{PolicySuggestion, compile_suggestions};
 use crate::generate::{argocd_health, crd_defaults_component};
 use crate::text::print_error_line;
 

@@ -135,7 +135,10 @@ impl EventRecorder {
         loop {
             let now = clock.now();
             while let Some((notice, at)) = turns.take_due(now) {
-                sender.admit_notice(&mut ledger, notice, at, now);
+                match notice {
+                    Some(notice) => sender.admit_notice(&mut ledger, notice, at, now),
+                    None => sender.outcomes.with_label_values(&["folded"]).inc(),
+                }
             }
             let may_send = sender.not_before <= now;
             if let Some(order) = may_send.then(|| ledger.take_due(now)).flatten() {
@@ -175,7 +178,7 @@ impl EventSender {
                 let Some(notice) = notice.filter(|_| self.leadership.may_write()) else { return };
                 match turns.admit_turn(transition, notice, now) {
                     TurnFate::Waits => return,
-                    TurnFate::Folded(count) => ("folded", count),
+                    TurnFate::Folds => ("folded", 1),
                     TurnFate::NoRoom => ("limited", 1),
                 }
             }

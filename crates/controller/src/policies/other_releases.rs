@@ -171,11 +171,14 @@ impl OtherReleases {
                     (claims.others.clone(), claims.releases.is_empty() && may_be_accepted)
                 }
             };
-            let is_covered = scope.covers(&self.release.namespaces);
+            let is_left_alone = may_be_theirs && !scope.covers(&self.release.namespaces);
+            if scope == ClaimedScope::Nowhere && !is_left_alone {
+                continue;
+            }
             let compile = || Arc::new(OtherSpecs::compile(found, settings));
             let specs = self.specs.entry(name.clone()).or_insert_with(compile);
             speaking.extend(OtherPolicy::accepted(found, specs, &scope, &claims.releases));
-            if may_be_theirs && !is_covered {
+            if is_left_alone {
                 speaking.push(OtherPolicy::left_alone(found, specs));
             }
         }
@@ -200,4 +203,44 @@ impl OtherReleases {
 
 fn is_there(items: &BTreeMap<String, FoundPolicy>, name: &str, left: &LeftPolicy) -> bool {
     items.get(name).is_some_and(|found| found.uid == left.uid)
+}
+
+#[cfg(test)]
+mod tests {
+    use policy::read_policy;
+    use serde_json::json;
+
+    use super::*;
+
+    fn theirs(condition: &str, parents: u32) -> FoundPolicy {
+        let spec = json!({ "parent": { "group": "example.com", "kind": "Database" }, "condition": { "type": condition } });
+        let object = json!({
+            "apiVersion": "rollcall.dev/v1alpha1", "kind": "ReadinessPolicy", "spec": spec,
+            "metadata": { "name": "theirs", "uid": "u", "resourceVersion": "1", "generation": 1 },
+            "status": { "parents": parents, "accepted": { "generation": 1, "spec": spec.to_string() } },
+        });
+        read_policy(&serde_json::from_value(object).expect("a policy"))
+    }
+
+    #[test]
+    fn what_others_write_is_compiled_once_for_as_long_as_it_is_the_same() {
+        let settings = PolicySettings::with_stuck_after(Duration::from_mins(10));
+        let mut others = OtherReleases::default();
+        others.begin_list();
+        others.stage(theirs("Ready", 0));
+        others.finish_list();
+        // What was said before is held, so that nothing else can lie in its place.
+        let mut speaking: Vec<Vec<OtherPolicy>> = Vec::new();
+        let mut says_the_same = |others: &mut OtherReleases| {
+            speaking.push(others.speaking(&settings, Time(0)));
+            let spec = |said: &'_ [OtherPolicy]| said[0].specs().next().map(std::ptr::from_ref);
+            let count = speaking.len();
+            count > 1 && spec(&speaking[count - 2]) == spec(&speaking[count - 1])
+        };
+        assert!(!says_the_same(&mut others));
+        others.apply(&theirs("Ready", 7));
+        assert!(says_the_same(&mut others), "a status that says nothing new");
+        others.apply(&theirs("Other", 7));
+        assert!(!says_the_same(&mut others), "another spec");
+    }
 }

@@ -174,30 +174,6 @@ fn of_two_policies_of_two_releases_for_the_same_parents_the_older_rules_in_both(
 }
 
 #[test]
-fn what_others_write_is_compiled_once_for_as_long_as_it_is_the_same() {
-    let mut policies = [manifest("mine", "a", 2), manifest("theirs", "b", 1)];
-    let mut a = Release::new("a", &[], &policies);
-    a.speak(&mut policies, 0);
-    // The same text lies in the same place.
-    let place = |a: &mut Release, seconds| {
-        let speaking = a.state.others.speaking(&settings(), after(seconds));
-        let specs = speaking.first().and_then(|other| other.specs().next());
-        std::ptr::from_ref(specs.expect("a spec")).addr()
-    };
-    let first = place(&mut a, 0);
-    policies[1]["metadata"]["resourceVersion"] = json!("20");
-    policies[1]["status"]["parents"] = json!(7);
-    a.see(&policies[1]);
-    assert_eq!(place(&mut a, 1), first, "a status that says nothing new");
-    let kept = a.state.others.speaking(&settings(), after(1));
-    policies[1]["metadata"]["resourceVersion"] = json!("21");
-    policies[1]["spec"]["condition"] = json!({ "type": "Other" });
-    a.see(&policies[1]);
-    assert_ne!(place(&mut a, 2), first, "another spec");
-    drop(kept);
-}
-
-#[test]
 fn releases_of_different_namespaces_share_policies_and_give_way_only_where_they_meet() {
     let mut policies = [manifest("shared", "a", 1), manifest("young", "c", 2)];
     let (mut a, mut b) = (Release::new("a", &["x"], &policies), Release::new("a", &["y"], &policies));

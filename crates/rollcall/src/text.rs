@@ -1,7 +1,9 @@
 //! Styled lines that fit a width, with or without colour, and sanitizing of foreign text.
 
 use std::borrow::Cow;
+use std::fs;
 use std::io::{self, Write};
+use std::path::Path;
 
 use anyhow::Context;
 
@@ -162,6 +164,14 @@ pub(crate) fn write_stdout(text: &str) -> io::Result<bool> {
 /// Writes to standard output, for commands that end with it.
 pub(crate) fn print_stdout(text: &str) -> anyhow::Result<()> {
     write_stdout(text).map(drop).context("failed to write to standard output")
+}
+
+/// Writes a file, and the folders that it lies in.
+pub(crate) fn write_file(file: &Path, text: &str) -> anyhow::Result<()> {
+    file.parent()
+        .map_or(Ok(()), fs::create_dir_all)
+        .and_then(|()| fs::write(file, text))
+        .with_context(|| format!("failed to write {}", file.display()))
 }
 
 /// Wraps text between words into lines of this width, at most `lines` of them.

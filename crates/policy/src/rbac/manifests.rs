@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::rights::{PolicyRights, RbacRule, grant_rights, inventory_name, inventory_rights, own_rights};
+use super::role_flags::DEFAULT_NAME;
 use super::role_name::policy_role_name;
 use super::role_subject::{RBAC_GROUP, RoleSubject};
 
@@ -30,6 +31,19 @@ pub struct RoleOptions {
     pub records_namespace: String,
     /// Name of the lease by which the replicas elect a leader.
     pub lease: String,
+}
+
+impl RoleOptions {
+    /// For the service as the base installs it, in this namespace.
+    pub fn in_namespace(namespace: &str) -> RoleOptions {
+        RoleOptions {
+            subject: RoleSubject { name: DEFAULT_NAME.to_owned(), namespace: namespace.to_owned() },
+            namespaces: Vec::new(),
+            aggregate_to: DEFAULT_NAME.to_owned(),
+            records_namespace: namespace.to_owned(),
+            lease: DEFAULT_NAME.to_owned(),
+        }
+    }
 }
 
 /// What Rollcall needs for itself. In the whole cluster: a role that aggregates those of the policies, its binding, and

@@ -13,7 +13,7 @@ use policy::{CompiledPolicy, FoundPolicy};
 use super::condition_answer::{
     ConditionAnswer, KindAnswers, TERMINAL_REASONS, answers_by_kind, answers_of_policies,
 };
-use crate::text::{print_error_line, print_stdout};
+use crate::text::{print_error_line, print_stdout, write_file};
 
 /// The script without its first lines, which declare the conditions to read.
 const SCRIPT_BODY: &str = include_str!("health.lua");
@@ -134,11 +134,8 @@ type KindScripts = BTreeMap<(String, String), String>;
 
 fn write_scripts(scripts: &KindScripts, root: &Path) -> anyhow::Result<()> {
     for ((group, kind), text) in scripts {
-        let folder = root.join(group).join(kind);
-        let file = folder.join("health.lua");
-        std::fs::create_dir_all(&folder)
-            .and_then(|()| std::fs::write(&file, text))
-            .with_context(|| format!("failed to write {}", file.display()))?;
+        let file = root.join(group).join(kind).join("health.lua");
+        write_file(&file, text)?;
         print_error_line(&file.display().to_string());
     }
     Ok(())

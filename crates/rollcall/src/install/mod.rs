@@ -9,10 +9,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use controller::args::ClusterArgs;
-use policy::rbac::{
-    DEFAULT_NAME, DEFAULT_NAMESPACE, RoleOptions, RoleSubject, manifests_yaml, policy_manifests,
-    policy_rights,
-};
+use policy::rbac::{DEFAULT_NAMESPACE, RoleOptions, manifests_yaml, policy_manifests, policy_rights};
 use policy::to_yaml;
 use serde_json::Value;
 
@@ -142,13 +139,7 @@ fn bundle(args: &InstallArgs, policies: &RbacPolicies, served: ServedMonitors) -
         creates_namespace: args.create_namespace || args.namespace == DEFAULT_NAMESPACE,
         image: &args.image,
     };
-    let roles = RoleOptions {
-        subject: RoleSubject { name: DEFAULT_NAME.to_owned(), namespace: args.namespace.clone() },
-        namespaces: Vec::new(),
-        aggregate_to: DEFAULT_NAME.to_owned(),
-        records_namespace: args.namespace.clone(),
-        lease: DEFAULT_NAME.to_owned(),
-    };
+    let roles = RoleOptions::in_namespace(&args.namespace);
     let mut manifests = base_manifests::definitions(&base)?;
     for (name, compiled) in &policies.valid {
         manifests.extend(policy_manifests(name, &policy_rights(compiled, &policies.crds), &roles));

@@ -2,17 +2,15 @@
 
 use std::path::Path;
 
-use anyhow::Context;
 use policy::rbac::{
-    CrdNames, DEFAULT_NAME, DEFAULT_NAMESPACE, RoleOptions, RoleSubject, manifests_yaml, policy_manifests,
-    policy_rights,
+    CrdNames, DEFAULT_NAMESPACE, RoleOptions, manifests_yaml, policy_manifests, policy_rights,
 };
 use serde_json::Value;
 use watcher::ApiKind;
 
 use super::suggested_policy::{PolicySuggestion, compile_suggestions};
 use crate::generate::{argocd_health, crd_defaults_component};
-use crate::text::print_error_line;
+use crate::text::{print_error_line, write_file};
 
 /// Writes the policies and all that they call for into this folder; says which file is for what.
 pub(super) async fn write_folder(
@@ -34,20 +32,28 @@ pub(super) async fn write_folder(
     let mut writing = suggestions.to_vec();
     writing.iter_mut().for_each(PolicySuggestion::let_write);
     let compiled = compile_suggestions(&writing)?;
-    let mut rights = String::new();
+    let (roles, mut rights) = (RoleOptions::in_namespace(DEFAULT_NAMESPACE), String::new());
     for (found, policy) in &compiled {
-        let manifests = policy_manifests(&found.name, &policy_rights(policy, &names), &role_options());
+        let manifests = policy_manifests(&found.name, &policy_rights(policy, &names), &roles);
         rights.push_str(&manifests_yaml(&manifests)?);
     }
-    write(folder, "policies.yaml", policies, "the policies: kubectl apply -f")?;
-    write(folder, "rights.yaml", &rights, "what Rollcall needs for them: kubectl apply -f")?;
+    let write = |name: &str, text: &str, what: &str| {
+        let file = folder.join(name);
+        write_file(&file, text)?;
+        print_error_line(&format!("{}: {what}", file.display()));
+        anyhow::Ok(())
+    };
+    write("policies.yaml", policies, "the policies: kubectl apply -f")?;
+    if !rights.is_empty() {
+        write("rights.yaml", &rights, "what Rollcall needs for them: kubectl apply -f")?;
+    }
     if let Some(component) = crd_defaults_component(crds) {
         let what = "defaults, for the repository that owns the CRDs: a component of kustomize";
-        write(folder, "crd-defaults/kustomization.yaml", &component, what)?;
+        write("crd-defaults/kustomization.yaml", &component, what)?;
     }
     if let Some(health) = argocd_health(compiled)? {
         let what = "health for Argo CD: kubectl patch configmap argocd-cm -n argocd --patch-file";
-        write(folder, "argocd-cm.yaml", &health, what)?;
+        write("argocd-cm.yaml", &health, what)?;
     }
     Ok(())
 }
@@ -72,24 +78,4 @@ async fn read_crds(client: &kube::Client, suggestions: &[PolicySuggestion]) -> V
 
 fn is_of_kind(crd: &Value, api: &ApiKind) -> bool {
     crd["spec"]["group"] == *api.group && crd["spec"]["names"]["kind"] == *api.kind
-}
-
-fn role_options() -> RoleOptions {
-    RoleOptions {
-        subject: RoleSubject { name: DEFAULT_NAME.to_owned(), namespace: DEFAULT_NAMESPACE.to_owned() },
-        namespaces: Vec::new(),
-        aggregate_to: DEFAULT_NAME.to_owned(),
-        records_namespace: DEFAULT_NAMESPACE.to_owned(),
-        lease: DEFAULT_NAME.to_owned(),
-    }
-}
-
-fn write(folder: &Path, name: &str, text: &str, what: &str) -> anyhow::Result<()> {
-    let file = folder.join(name);
-    let parent = file.parent().context("a file is in a folder")?;
-    std::fs::create_dir_all(parent)
-        .and_then(|()| std::fs::write(&file, text))
-        .with_context(|| format!("failed to write {}", file.display()))?;
-    print_error_line(&format!("{}: {what}", file.display()));
-    Ok(())
 }

@@ -22,6 +22,7 @@ mod harness;
 mod histories;
 mod identity;
 mod invariants;
+mod kept_true;
 mod levels;
 mod links;
 mod naive;

@@ -39,10 +39,11 @@ pub(crate) fn evaluate_parent(
     observed: &mut ObservedParent,
     children: &ChildCounts,
     policy: &EnginePolicy,
-    PolicyGate { gate, listed_at }: PolicyGate,
+    policy_gate: PolicyGate,
     now: Time,
 ) -> EvaluationResult {
     use HandledEvidence::{Failed, GivenUp, NotYet};
+    let PolicyGate { gate, listed_at } = policy_gate;
     let final_answer = |answer| EvaluationResult { answer, recheck_at: None };
     if observed.stands_ready() {
         observed.phase.unready_since = now;
@@ -55,7 +56,10 @@ pub(crate) fn evaluate_parent(
         return final_answer(build_answer(ParentReason::PolicyRefused, &LevelTally::default()));
     }
     if !observed.phase.progress.is_announced() {
-        return final_answer(build_answer(ParentReason::ChildrenPending, &LevelTally::default()));
+        if !observed.is_at_rest(children, policy, policy_gate, now) {
+            return final_answer(build_answer(ParentReason::ChildrenPending, &LevelTally::default()));
+        }
+        observed.record_at_rest();
     }
     if observed.view.template_failed {
         let limits = TimeLimits::new(policy, &observed.view);

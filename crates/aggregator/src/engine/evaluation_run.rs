@@ -79,11 +79,15 @@ impl EvaluationRun<'_> {
         let gated = self.scheduler.policies.find_gated(evaluation.policy);
         let gate = gated.map_or(PolicyGate::CLOSED, |(_, gate)| gate);
         let can_evaluate = self.scheduler.policies.can_evaluate(evaluation, gate.gate);
+        let evaluation = self.scheduler.graph.find_evaluation(id)?;
         let is_held = can_evaluate && !gate.gate.only_takes_back() && self.scheduler.is_held_by_child(id);
         let policy = gated.map(|(policy, _)| policy).filter(|_| can_evaluate);
+        let awaits_children = || self.scheduler.awaits_child_evaluation(evaluation);
+        let rests_until = policy.and_then(|policy| evaluation.rests_until(policy, gate, awaits_children));
+        let rests_until = rests_until.filter(|until| *until > self.now);
         let evaluation = self.scheduler.graph.evaluation_mut(id)?;
         let origin = self.scheduler.queue.leave(id, evaluation);
-        if self.is_behind && policy.is_some_and(|policy| evaluation.may_turn_true(policy)) {
+        if self.is_behind && policy.is_some_and(|policy| evaluation.may_turn_true(policy, gate)) {
             self.scheduler.queue.postpone(id, evaluation, origin);
             return None;
         }
@@ -93,6 +97,10 @@ impl EvaluationRun<'_> {
             return None;
         }
         let policy = policy?;
+        if let Some(until) = rests_until {
+            self.scheduler.queue.debounce(id, evaluation, until, origin);
+            return None;
+        }
         let changes = evaluation.evaluate_at(policy, gate, self.now)?;
         if policy.requires_proof && evaluation.awaits_proof() {
             self.scheduler.unproven.push(id);

@@ -160,9 +160,8 @@ impl EvaluationScheduler {
             let awaits_child =
                 self.graph.find_evaluation(id).is_some_and(|held| self.awaits_child_evaluation(held));
             let Some(evaluation) = self.graph.evaluation_mut(id) else { continue };
-            let Some((policy, PolicyGate { gate, .. })) = self.policies.find_gated(evaluation.policy) else {
-                continue;
-            };
+            let Some((policy, policy_gate)) = self.policies.find_gated(evaluation.policy) else { continue };
+            let gate = policy_gate.gate;
             evaluation.restart_hold(policy);
             let Some(stage) = evaluation.observed.as_ref().map(|observed| observed.stage) else { continue };
             if !stage.says_true() {
@@ -170,7 +169,7 @@ impl EvaluationScheduler {
             }
             let awaits_proof = gate == ListGate::Closed || (gate.awaits_list() && !stage.is_own());
             let unproven = policy.acceptance == Acceptance::Accepted && awaits_proof;
-            let doubted = unproven || awaits_child || !evaluation.may_be_ready(policy);
+            let doubted = unproven || awaits_child || !evaluation.may_be_ready(policy, policy_gate);
             let event = if doubted { StageEvent::Doubted } else { StageEvent::Confirmed };
             let Some(observed) = &mut evaluation.observed else { continue };
             let rests_otherwise = observed.rest_on_unjudged(evaluation.children.awaits_rules());
@@ -293,7 +292,7 @@ impl EvaluationScheduler {
     /// Returns `true` if the parent's unready children include a parent that was not evaluated because a list is
     /// awaited: its readiness is unknown. The answers of all ancestors stay until it is evaluated. Where a kind of the policy is
     /// blind, the answer is at most Unknown whatever they say, and the awaited list may never come: nobody is waited for.
-    fn awaits_child_evaluation(&self, evaluation: &ParentEvaluation) -> bool {
+    pub(super) fn awaits_child_evaluation(&self, evaluation: &ParentEvaluation) -> bool {
         self.may_await_children()
             && !matches!(self.policies.list_gate(evaluation.policy), ListGate::Blind(_))
             && evaluation.children.unready.iter().any(|entry| self.is_evaluation_awaited(entry.child))

@@ -17,7 +17,7 @@ use crate::answer_view::WrittenAnswer;
 ///       ▲                       │     ▲                │   │
 ///       └───────────────────────┘     └────────────────┘   │ retracted
 ///               retracted                  failed          ▼
-///                                    announced ◀─────── Reclaimed
+///                                    announced ◀─────── Unreported ◀─── found at rest
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum GenerationProgress {
@@ -28,8 +28,9 @@ pub(crate) enum GenerationProgress {
     Announced,
     /// The operator has handled the generation: children may be evaluated.
     Handled,
-    /// It was handled, and the owner of the condition type has released it: the first write has not arrived.
-    Reclaimed,
+    /// It was handled, and no condition says so: the owner of the condition type has released it, or a list showed the parent at
+    /// rest. The first write has not arrived.
+    Unreported,
 }
 
 impl GenerationProgress {
@@ -38,7 +39,7 @@ impl GenerationProgress {
             (false, false) => GenerationProgress::Unannounced,
             (true, false) => GenerationProgress::Announced,
             (true, true) => GenerationProgress::Handled,
-            (false, true) => GenerationProgress::Reclaimed,
+            (false, true) => GenerationProgress::Unreported,
         }
     }
 
@@ -49,7 +50,7 @@ impl GenerationProgress {
 
     /// Returns `true` if the operator has handled the generation.
     pub(crate) fn is_handled(self) -> bool {
-        matches!(self, GenerationProgress::Handled | GenerationProgress::Reclaimed)
+        matches!(self, GenerationProgress::Handled | GenerationProgress::Unreported)
     }
 
     /// The first write has arrived, or none is needed.
@@ -93,7 +94,7 @@ pub(crate) enum FoundWord {
     Nothing,
     /// That it is ready.
     Ready,
-    /// Something else; or nothing, and it has been reported ready since.
+    /// Something else; or nothing, and it has been reported ready since, or was found at rest.
     #[default]
     Other,
 }
@@ -231,7 +232,7 @@ mod tests {
 
     #[test]
     fn the_progress_of_a_generation_is_the_one_that_is_drawn() {
-        use GenerationProgress::{Announced, Handled, Reclaimed, Unannounced};
+        use GenerationProgress::{Announced, Handled, Unannounced, Unreported};
         type Step = fn(&mut GenerationProgress);
         let steps: [Step; 4] = [
             GenerationProgress::announce,
@@ -240,10 +241,10 @@ mod tests {
             GenerationProgress::fail,
         ];
         for (from, to) in [
-            (Unannounced, [Announced, Unannounced, Reclaimed, Unannounced]),
+            (Unannounced, [Announced, Unannounced, Unreported, Unannounced]),
             (Announced, [Announced, Unannounced, Handled, Announced]),
-            (Handled, [Handled, Reclaimed, Handled, Announced]),
-            (Reclaimed, [Handled, Reclaimed, Reclaimed, Unannounced]),
+            (Handled, [Handled, Unreported, Handled, Announced]),
+            (Unreported, [Handled, Unreported, Unreported, Unannounced]),
         ] {
             let after = steps.map(|step| {
                 let mut progress = from;

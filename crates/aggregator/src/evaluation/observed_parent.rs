@@ -7,6 +7,7 @@ use super::generation_phase::{FoundWord, shows_handled};
 use super::{ChildCounts, EvaluationStage, GenerationPhase, GenerationProof, StageEvent};
 use crate::answer_view::{AnswerView, WrittenAnswer};
 use crate::critical_tally::CriticalTally;
+use crate::list_gate::{ListGate, PolicyGate};
 use crate::types::{EnginePolicy, HandledEvidence, ParentView, PolicyAnswer};
 
 /// What is observed of a parent for one policy, and the stage of its answer.
@@ -174,6 +175,61 @@ impl ObservedParent {
     pub(crate) fn is_overdue(&self, policy: &EnginePolicy, listed_at: Time, now: Time) -> bool {
         let settles_within = policy.debounce.quiet + policy.settle + policy.hold;
         listed_at.max(self.phase.first_evaluated_at()) + settles_within * 2 <= now
+    }
+
+    /// Returns the time from which the parent needs no first word where all of its children turn out to be ready: everything was
+    /// listed, the parent among it, nobody was told anything of it but Unknown, and no child is so young that more may come.
+    /// `None` where it has to be told Unknown first, because it may still change. Each kind has a list of its own, and what
+    /// one shows may have come about after another was read. Whose operator reports nothing has to settle first, unless its
+    /// policy gives that no time.
+    pub(crate) fn rests_from(
+        &self,
+        children: &ChildCounts,
+        policy: &EnginePolicy,
+        PolicyGate { gate, listed_at }: PolicyGate,
+    ) -> Option<Time> {
+        let is_untold = self
+            .view
+            .written
+            .is_none_or(|told| told.reason == ParentReason::ChildrenPending && !told.stalled);
+        let is_found = gate == ListGate::Open && self.phase.observed_at <= listed_at;
+        // What keeps a True back for a while has to be waited for, and is said.
+        let is_plain = policy.hold.is_zero() && !policy.requires_proof && !self.view.template_failed;
+        let quiet = policy.debounce.quiet;
+        let has_settled = || children.changed_at + quiet + policy.settle <= listed_at;
+        if !is_untold || !is_found || !is_plain || self.deleting || !has_settled() {
+            return None;
+        }
+        let is_handled = match self.evidence {
+            HandledEvidence::Handled => true,
+            HandledEvidence::Silent => policy.settle <= quiet,
+            _ => false,
+        };
+        is_handled.then_some(listed_at + quiet)
+    }
+
+    /// Returns `true` if every child is known to be ready.
+    pub(crate) fn is_whole(&self, children: &ChildCounts, policy: &EnginePolicy) -> bool {
+        let stand = CriticalTally::of_children(children, &self.view, policy);
+        stand.worst_reason().is_none() && !children.awaits_rules()
+    }
+
+    /// Returns `true` if the parent needs no first word at `now`: it rests, and every child is ready.
+    pub(crate) fn is_at_rest(
+        &self,
+        children: &ChildCounts,
+        policy: &EnginePolicy,
+        gate: PolicyGate,
+        now: Time,
+    ) -> bool {
+        self.rests_from(children, policy, gate).is_some_and(|from| from <= now)
+            && self.is_whole(children, policy)
+    }
+
+    /// Records that the generation is ready as it was found: it took no time that anybody saw.
+    pub(crate) fn record_at_rest(&mut self) {
+        self.phase.progress.handle();
+        self.phase.found = FoundWord::Other;
     }
 
     /// Returns `true` if the parents above have to wait for its evaluation, unless its own children have to be waited for:

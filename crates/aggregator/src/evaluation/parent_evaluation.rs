@@ -103,10 +103,15 @@ impl ParentEvaluation {
     }
 
     /// Returns `true` if nothing known about the parent prevents it from being ready.
-    pub(crate) fn may_be_ready(&self, policy: &EnginePolicy) -> bool {
+    pub(crate) fn may_be_ready(&self, policy: &EnginePolicy, gate: PolicyGate) -> bool {
         let Some(observed) = &self.observed else { return false };
+        let is_handled = || match observed.phase.progress {
+            GenerationProgress::Handled => true,
+            GenerationProgress::Unreported => observed.rests_from(&self.children, policy, gate).is_some(),
+            _ => false,
+        };
         let kept = observed.deleting
-            || observed.phase.progress != GenerationProgress::Handled
+            || !is_handled()
             || matches!(
                 observed.evidence,
                 HandledEvidence::NotYet | HandledEvidence::Failed | HandledEvidence::GivenUp
@@ -134,10 +139,30 @@ impl ParentEvaluation {
         !kept && (all_ready() || stands())
     }
 
+    /// Returns the time until which nothing is said of a parent that a list may show at rest, instead of a first word that the
+    /// next one would take back. A parent below it, which the lists show too, is waited for a little longer.
+    pub(crate) fn rests_until(
+        &self,
+        policy: &EnginePolicy,
+        gate: PolicyGate,
+        awaits_children: impl FnOnce() -> bool,
+    ) -> Option<Time> {
+        let observed = self.observed.as_ref().filter(|held| !held.phase.progress.is_announced())?;
+        let rests_from = observed.rests_from(&self.children, policy, gate)?;
+        if observed.is_whole(&self.children, policy) {
+            return Some(rests_from);
+        }
+        awaits_children().then_some(rests_from + policy.debounce.cap)
+    }
+
     /// Returns `true` if an evaluation may turn the answer to True.
-    pub(crate) fn may_turn_true(&self, policy: &EnginePolicy) -> bool {
+    pub(crate) fn may_turn_true(&self, policy: &EnginePolicy, gate: PolicyGate) -> bool {
         let Some(observed) = &self.observed else { return false };
-        let open = observed.phase.progress.is_announced() && !observed.deleting;
+        let is_announced = || {
+            observed.phase.progress.is_announced()
+                || observed.rests_from(&self.children, policy, gate).is_some()
+        };
+        let open = !observed.deleting && is_announced();
         open && !observed.stage.says_true()
             && CriticalTally::of_children(&self.children, &observed.view, policy).worst_reason().is_none()
     }

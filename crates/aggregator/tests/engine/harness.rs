@@ -49,6 +49,8 @@ pub(crate) struct EngineHarness {
     /// Proofs that were asked for: time and parent.
     pub(crate) asked: Vec<(i64, String)>,
     pub(crate) places: Vec<Option<String>>,
+    /// When a list was last complete, or a policy was set: what was there is found, and does not just appear.
+    pub(crate) listed: Time,
     /// Another replica is the leader.
     pub(crate) standby: bool,
     pub(crate) life: u32,
@@ -80,6 +82,7 @@ impl EngineHarness {
             passes: Vec::new(),
             asked: Vec::new(),
             places: Vec::new(),
+            listed: START,
             standby: false,
             life: 0,
             uids: 0,
@@ -95,6 +98,7 @@ impl EngineHarness {
         for kind in &policy.kinds {
             self.kinds.entry(*kind).or_default();
         }
+        self.listed = self.now;
         self.engine.set_policy(self.now, id, Some(policy.clone()));
         self.policies.insert(id, policy);
     }
@@ -122,6 +126,7 @@ impl EngineHarness {
 
     /// Changes the list or watch state of a kind.
     pub(crate) fn kind(&mut self, kind: KindId, state: KindState) {
+        self.listed = self.now;
         self.kinds.insert(kind, state);
         self.engine.set_kind_state(self.now, kind, state);
     }
@@ -261,6 +266,7 @@ impl EngineHarness {
         self.engine = EngineHarness::engine();
         self.engine.set_standby(self.now, self.standby);
         self.life += 1;
+        self.listed = self.now;
         self.server.flights.clear();
         self.quotes.clear();
         for (id, policy) in &self.policies {

@@ -18,6 +18,7 @@ mod driver;
 mod echo;
 mod evidence;
 mod expectations;
+mod found_at_rest;
 mod harness;
 mod histories;
 mod identity;

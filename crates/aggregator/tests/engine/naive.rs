@@ -6,6 +6,7 @@ use aggregator::{EnginePolicy, GroupRole, HandledEvidence, KindState, PolicyId, 
 use readiness::Level::{Failed, Missing, Progressing, Ready, Stuck, Suspended, Terminating, Unknown};
 use readiness::rollup::{ChildWeight, ConditionStatus, ParentReason};
 
+use crate::conditions::ParentEntry;
 use crate::harness::EngineHarness;
 use crate::object::{ParentState, StoredObject};
 
@@ -40,6 +41,37 @@ fn owners(harness: &EngineHarness, child: &StoredObject) -> BTreeSet<(PolicyId, 
         }
     }
     owners
+}
+
+/// Returns `true` if the parent was there when everything was listed, says nothing but Unknown, and had been ready for so long
+/// that its first word may be that.
+pub(crate) fn is_found_at_rest(
+    harness: &EngineHarness,
+    name: &str,
+    policy: PolicyId,
+    before: Option<&ParentEntry>,
+) -> bool {
+    let (parent, rules) = (&harness.objects[name], &harness.policies[&policy]);
+    let evidence = parent.parent.as_ref().map(|state| state.evidence);
+    let is_handled = match evidence {
+        Some(HandledEvidence::Handled) => true,
+        Some(HandledEvidence::Silent) => rules.settle <= rules.debounce.quiet,
+        _ => false,
+    };
+    let is_old = |child: &StoredObject| {
+        child.created + rules.debounce.quiet + rules.settle <= harness.listed
+            && harness.listed + rules.debounce.quiet <= harness.now
+    };
+    let counts = |child: &&StoredObject| {
+        owners(harness, child).iter().any(|(of, _, owner)| *of == policy && owner == name)
+    };
+    let is_untold = before.is_none_or(|said| said.reason == ParentReason::ChildrenPending);
+    is_untold
+        && is_handled
+        && rules.hold.is_zero()
+        && parent.created <= harness.listed
+        && harness.objects.values().filter(counts).all(is_old)
+        && answer(harness, name, policy).reason == ParentReason::AllChildrenReady
 }
 
 /// Returns `name` and all its ancestors.

@@ -133,10 +133,11 @@ fn what_stood_before_a_list_and_is_not_in_it_is_not_taken_over() {
     w.restart(&[]);
     w.change_parent("db", |db| db.status.clear());
     let before = w.server.log.len();
+    w.child("late", "db", Ready);
     w.kind(PARENTS, KindState::Synced);
     w.run(60_000);
     let after = w.server.log[before..].iter().map(|written| written.after[&POLICY].brief());
-    assert_eq!(after.collect::<Vec<_>>(), ["ChildrenPending", "AllChildrenReady"]);
+    assert_eq!(after.collect::<Vec<_>>(), ["ChildrenPending", "ChildrenSettling", "AllChildrenReady"]);
 }
 
 #[test]

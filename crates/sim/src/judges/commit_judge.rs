@@ -12,7 +12,7 @@ use super::own_entries::entry_of;
 use super::policy_checks;
 use crate::scenario::PolicyDef;
 use crate::wires::{CommittedWrite, WriteInFlight, WriteSender};
-use crate::world::{ModelCondition, ModelObject, conditions_of};
+use crate::world::{ModelCondition, ModelMark, ModelObject, conditions_of};
 
 /// Longest condition message, in bytes.
 const MAX_MESSAGE_BYTES: usize = 1_024;
@@ -121,7 +121,7 @@ impl CommitJudge {
         // A predecessor that sent the write may have given the same ids to other policies.
         let is_of = |p: &&PolicyDef| write.policies.contains(&p.id) && p.parent == kind;
         for policy in at.policies.iter().filter(is_of) {
-            self.check_first_answer(at, policy, &name, &new);
+            self.check_first_answer(at, policy, &name, (&old, &new), sender);
             let stood_beside = entry_of(policy, &old).is_some_and(|said| overlaps.has_put(&old.uid, said));
             if !stood_beside {
                 policy_checks::check_turn(at, policy, &name, (&old, &new), flight.was_shown_handled);
@@ -179,7 +179,8 @@ impl CommitJudge {
         at: &JudgedMoment<'_>,
         policy: &PolicyDef,
         name: &str,
-        new: &ModelObject,
+        (old, new): (&ModelObject, &ModelObject),
+        sender: WriteSender,
     ) {
         let Some(said) = entry_of(policy, new) else { return };
         let key = (policy.number, new.uid.clone(), new.generation);
@@ -187,10 +188,25 @@ impl CommitJudge {
         let may = match said.reason {
             ParentReason::ChildrenPending | ParentReason::PolicyRefused => true,
             ParentReason::Terminating => new.deleted.is_some(),
+            ParentReason::AllChildrenReady => may_be_found_at_rest(at, policy, (old, new), sender),
             _ => false,
         };
         if first && !may {
             at.fail_invariant("first word is Unknown", format_args!("{name}: {:?}", said.reason));
         }
     }
+}
+
+/// Returns `true` if a list may have shown that parent at rest, so that its first word is that it is ready; whether it was, other
+/// judges know. What a former process has listed is not known any more.
+fn may_be_found_at_rest(
+    at: &JudgedMoment<'_>,
+    policy: &PolicyDef,
+    (old, new): (&ModelObject, &ModelObject),
+    sender: WriteSender,
+) -> bool {
+    let is_untold = entry_of(policy, old).is_none_or(|said| said.reason == ParentReason::ChildrenPending);
+    let listed = at.plan_watch.all_listed_at(policy);
+    let was_there = sender != WriteSender::Running || listed.is_some_and(|listed| new.created <= listed);
+    is_untold && new.mark == ModelMark::Handled && policy.hold.is_zero() && was_there
 }

@@ -101,11 +101,15 @@ impl PlanWatch {
         policy.involved_kinds().iter().any(|kind| self.unlisted.contains(kind))
     }
 
+    /// Time at which the loop last heard that a list was complete on which the policy rests.
+    pub(crate) fn all_listed_at(&self, policy: &PolicyDef) -> Option<i64> {
+        policy.involved_kinds().into_iter().filter_map(|kind| self.listed_at.get(&kind)).max().copied()
+    }
+
     /// Returns `true` if the lists that the policy rests on were completed so lately that it is not known whether a silent
     /// operator is done.
     pub(crate) fn is_settling(&self, policy: &PolicyDef, now: i64) -> bool {
-        let listed = policy.involved_kinds().into_iter().filter_map(|kind| self.listed_at.get(&kind)).max();
-        listed.is_some_and(|at| now < at + saturating_millis(policy.settle))
+        self.all_listed_at(policy).is_some_and(|at| now < at + saturating_millis(policy.settle))
     }
 
     /// Returns `true` if a rule of this policy changed long enough ago that answers of the old one are withdrawn.

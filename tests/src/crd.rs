@@ -34,12 +34,12 @@ impl CrdBuilder {
         self
     }
 
-    /// Removes `observedGeneration` from the conditions, as in older CRDs.
+    /// Removes these fields from the conditions: older CRDs have no `observedGeneration` there, and some have less.
     #[must_use]
-    pub fn without_generation_of_conditions(mut self) -> Self {
+    pub fn without_fields_of_conditions(mut self, fields: &[&str]) -> Self {
         if let Some(Value::Object(known)) = self.status.pointer_mut("/properties/conditions/items/properties")
         {
-            known.remove("observedGeneration");
+            known.retain(|name, _| !fields.contains(&name.as_str()));
         }
         self
     }

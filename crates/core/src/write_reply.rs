@@ -77,7 +77,9 @@ pub fn apply_accepted(reflector: &Reflector, write: &ParentWrite, answer: &Paren
     let status = ParentStatus::read(&answer.text, &own);
     reflector.on_write_accepted(&answer.child.meta.uid, &write.wanted.entries, &status);
     let applied = reflector.apply_answer(write.kind, &answer.child, Some(&answer.text));
-    let is_kept = types.iter().all(|kind| status.our_entry(kind).is_some());
+    // By the reason alone a condition of Rollcall's is known again where its list has one owner, and to the next process.
+    let is_kept =
+        types.iter().all(|kind| status.our_entry(kind).is_some_and(|held| held.parent_reason().is_some()));
     match applied {
         _ if !is_kept => DeliveryOutcome::Pruned,
         // The kind is being listed by another plan, or does not hold it: what a list shows is observed, not this.

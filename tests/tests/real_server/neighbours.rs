@@ -184,6 +184,40 @@ async fn a_condition_of_an_operator_in_a_word_of_ours_outlives_a_run_its_policy_
     Ok(())
 }
 
+/// Server-side apply of these conditions as an operator's.
+async fn apply_conditions(tenant: &TestTenant, place: &str, conditions: Value) -> Result<()> {
+    let (now, address) = (tenant.get(place).await?, tenant.address(place)?);
+    let object = json!({
+        "apiVersion": now["apiVersion"], "kind": now["kind"], "metadata": { "name": now["metadata"]["name"] },
+        "status": { "conditions": conditions },
+    });
+    let path = format!("{}/status?fieldManager=database-operator&force=true", address.path());
+    let body = serde_json::to_vec(&object)?;
+    tenant.admin.send(Method::PATCH, &path, "application/apply-patch+yaml", body).await?;
+    Ok(())
+}
+
+/// The server takes away what only the operator had: half of an entry is left, in nobody's name but Rollcall's.
+#[tokio::test]
+async fn what_an_operator_that_lets_go_of_a_condition_leaves_of_it_is_set_right() -> Result<()> {
+    let tenant = TestTenant::start("letgo").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    let children = json!([tenant.child("Deployment")]);
+    tenant.policy("db", "Database", json!({ "children": children, "settle": "100ms" })).await?;
+    let _rollcall = tenant.rollcall(&[]).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
+    tenant.create(owned_by(&db, deployment("web", 1))).await?;
+    tenant.until("Database/db", says("Ready", "True")).await?;
+    let claimed = json!([{ "type": "Ready", "status": "True", "reason": "UpAndRunning", "message": "x",
+        "lastTransitionTime": "2026-01-01T00:00:00Z" }]);
+    apply_conditions(&tenant, "Database/db", claimed).await?;
+    apply_conditions(&tenant, "Database/db", json!([])).await?;
+    tenant.until("Database/db", says("Ready", "True").and(because("Ready", "AllChildrenReady"))).await?;
+    tenant.play("web", Some("crash")).await?;
+    tenant.until("Database/db", says("Ready", "False")).await?;
+    Ok(())
+}
+
 /// The Event with this reason.
 async fn until_event(tenant: &TestTenant, reason: &str) -> Result<Value> {
     tenant.until_listed("Event", &tenant.name, &format!("fieldSelector=reason={reason}")).await

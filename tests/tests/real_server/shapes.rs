@@ -1,5 +1,7 @@
 //! Every shape of status that operators ship.
 
+use std::time::Duration;
+
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::{StateExpectation, because, says};
 use acceptance::kind::ObjectAddress;
@@ -218,30 +220,72 @@ async fn odd_statuses_are_left_alone_and_others_go_on() -> Result<()> {
     Ok(())
 }
 
-/// Conditions of many operators are older than their `observedGeneration`: what the server drops there is
-/// remembered, so that nothing is written twice. (It is forgotten at a restart; `crd-defaults` gives the CRD the field.)
+/// Conditions of many operators are older than their `observedGeneration`, and some have less: what the server drops there is
+/// remembered, so that nothing is written twice. (It is forgotten at a restart; `crd-defaults` gives the CRD the fields.)
 #[tokio::test]
-async fn conditions_without_a_generation_of_their_own_are_written_once_for_each_thing_to_say() -> Result<()> {
+async fn conditions_that_lack_fields_of_their_own_are_written_once_for_each_thing_to_say() -> Result<()> {
     let tenant = TestTenant::start("older").await?;
-    tenant.crd(&CrdBuilder::new("Database").without_generation_of_conditions()).await?;
+    let shapes: [(&str, &[&str]); 4] = [
+        ("Older", &["observedGeneration"]),
+        ("Undated", &["lastTransitionTime"]),
+        ("Bare", &["observedGeneration", "lastTransitionTime"]),
+        ("Mute", &["observedGeneration", "lastTransitionTime", "message"]),
+    ];
+    for (kind, lacks) in shapes {
+        tenant.crd(&CrdBuilder::new(kind).without_fields_of_conditions(lacks)).await?;
+        let children = json!([tenant.child("Deployment")]);
+        tenant.policy(&kind.to_lowercase(), kind, json!({ "children": children, "settle": "200ms" })).await?;
+    }
+    let rollcall = tenant.rollcall(&[]).await?;
+    let recorder = StateRecorder::start(&tenant, &shapes.map(|(kind, _)| kind)).await?;
+    for (kind, _) in shapes {
+        let parent = tenant.create(tenant.custom(kind, "db")).await?;
+        tenant.create(owned_by(&parent, deployment(&format!("{}-web", kind.to_lowercase()), 1))).await?;
+        let name = format!("{kind}/db");
+        tenant.until(&name, says("Ready", "True")).await?;
+        tenant.change(&name, json!({ "spec": { "size": 2 } })).await?;
+        tenant.until(&name, says("Ready", "Unknown")).await?;
+        tenant.until(&name, says("Ready", "True")).await?;
+    }
+    // What was said twice would be said a third time a second later.
+    let (rest, mut writes) = (Duration::from_secs(3), 0.0);
+    while writes < rollcall.metric("rollcall_writes_total", &[]).await? {
+        writes = rollcall.metric("rollcall_writes_total", &[]).await?;
+        tokio::time::sleep(rest).await;
+    }
+    let recording = recorder.stop().await?;
+    let (mut said, mut told) = (0, String::new());
+    for (kind, _) in shapes {
+        let parent = tenant.address(&format!("{kind}/db"))?;
+        assert_eq!(
+            recording.statuses(&parent, "Ready").first().map(String::as_str),
+            Some("Unknown"),
+            "{kind}"
+        );
+        said += recording.said(&parent, "Ready").len();
+        told += &recording.transcript(&parent, "Ready");
+    }
+    assert!(writes <= f64::from(u32::try_from(said)?) + 4.0, "{writes} writes\n{told}");
+    Ok(())
+}
+
+/// By its reason alone a condition is known again, to Rollcall and to the next process.
+#[tokio::test]
+async fn a_schema_without_reasons_is_one_that_prunes() -> Result<()> {
+    let tenant = TestTenant::start("unreasoned").await?;
+    tenant.crd(&CrdBuilder::new("Database").without_fields_of_conditions(&["reason"])).await?;
     let children = json!([tenant.child("Deployment")]);
     tenant.policy("db", "Database", json!({ "children": children, "settle": "200ms" })).await?;
     let rollcall = tenant.rollcall(&[]).await?;
-    let recorder = StateRecorder::start(&tenant, &["Database"]).await?;
     let db = tenant.create(tenant.custom("Database", "db")).await?;
     tenant.create(owned_by(&db, deployment("web", 1))).await?;
-    tenant.until("Database/db", says("Ready", "True")).await?;
-    tenant.change("Database/db", json!({ "spec": { "size": 2 } })).await?;
-    tenant.until("Database/db", says("Ready", "Unknown")).await?;
-    tenant.until("Database/db", says("Ready", "True")).await?;
-    let (recording, parent) = (recorder.stop().await?, tenant.address("Database/db")?);
-    assert_eq!(recording.statuses(&parent, "Ready").first().map(String::as_str), Some("Unknown"));
-    let (said, writes) =
-        (recording.said(&parent, "Ready"), rollcall.metric("rollcall_writes_total", &[]).await?);
-    assert!(
-        writes <= f64::from(u32::try_from(said.len())?) + 1.0,
-        "{writes} writes\n{}",
-        recording.transcript(&parent, "Ready")
-    );
+    rollcall.until_metric("rollcall_writes_total", &["outcome=\"pruned\""], |count| count >= 1.0).await?;
+    let policy = policy_address(&tenant, "db")?;
+    let reported = StateExpectation::new("reported in the policy", |policy: &Value| {
+        policy["status"]["conditions"].to_string().contains("ConditionPruned")
+    });
+    tenant.until_at(&policy, &reported).await?;
+    let told = tenant.get("Database/db").await?;
+    assert_ne!(condition(&told, "Ready").map(|entry| &entry["status"]), Some(&json!("True")), "{told}");
     Ok(())
 }

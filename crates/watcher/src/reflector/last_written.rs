@@ -6,14 +6,14 @@ use rustc_hash::FxBuildHasher;
 use super::uid_key::UidKey;
 use crate::status::{ConditionEntry, ParentStatus};
 
-/// Conditions last written to parents whose schema drops the observed generation of a condition.
+/// Conditions last written to parents whose schema drops some field of a condition.
 #[derive(Default)]
 pub(super) struct LastWrittenConditions(DashMap<UidKey, Box<[ConditionEntry]>, FxBuildHasher>);
 
 impl LastWrittenConditions {
     /// Records an accepted write and its response.
     pub(super) fn on_accepted(&self, uid: UidKey, sent: &[ConditionEntry], answer: &ParentStatus) {
-        if answer.has_lost_generations(sent) {
+        if answer.has_dropped(sent) {
             self.0.insert(uid, sent.into());
         } else if !self.0.is_empty() {
             self.forget(uid);

@@ -76,7 +76,7 @@ pub(super) struct PreviousParentState {
     pub(super) left_types: Vec<ArcStr>,
 }
 
-/// Reads a parent; `sent` is the last write, for servers that drop the generation from it.
+/// Reads a parent; `sent` is the last write, for servers that drop fields from it.
 pub(super) fn read_parent_row(
     meta: &WireMeta,
     object: &RawValue,
@@ -88,7 +88,7 @@ pub(super) fn read_parent_row(
 ) -> ParentRow {
     let taken = rules.iter().filter(|r| r.takeover).map(|r| &*r.condition);
     let mut status = ParentStatus::read(object, &interest.own_types().leaving(elsewhere).taking(taken));
-    status.restore_generations(sent);
+    status.restore_dropped(sent);
     let counted = NonZeroI64::new(meta.generation.max(0));
     let number = u64::try_from(meta.generation).unwrap_or(0);
     let generation = if interest.counted { number } else { spec_hash(object) };
@@ -352,11 +352,13 @@ impl ParentRow {
         self.view.evidence == HandledEvidence::Silent && !self.has_kopf_mark()
     }
 
-    /// Switches to the fallback condition type, for policies that have one.
+    /// Switches to the fallback condition type, for policies that have one. What stands there by Rollcall alone is another
+    /// replica's, that did not lead any more: nobody else wants the type.
     pub(super) fn use_fallback_type(&mut self) {
         let types = &mut self.extras.get_or_insert_default().overwritten_types;
         for condition in self.targets.iter().filter_map(|target| target.condition.as_ref()) {
-            if !types.contains(condition) {
+            let is_undisputed = self.status.our_entry(condition).is_some_and(OwnedCondition::is_undisputed);
+            if !is_undisputed && !types.contains(condition) {
                 types.push(condition.clone());
             }
         }

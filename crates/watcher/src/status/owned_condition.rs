@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::entry::ConditionEntry;
 use super::own::AWAITS_OPERATOR;
-use super::time;
+use super::{raw_json, time};
 
 /// One of Rollcall's conditions in the list.
 #[derive(Clone, Debug)]
@@ -27,6 +27,7 @@ struct VerbatimCondition {
     index: u32,
     entry: ConditionEntry,
     text: Box<RawValue>,
+    is_undisputed: bool,
 }
 
 /// A condition that says nothing but what Rollcall writes, without the text.
@@ -45,6 +46,7 @@ struct PlainCondition {
     reason: ParentReason,
     /// The server dropped the generation, so that a precondition must not name it.
     is_generation_dropped: bool,
+    is_undisputed: bool,
 }
 
 // Every parent has one or two for as long as it exists.
@@ -62,22 +64,39 @@ struct PlainFields {
     message: String,
 }
 
-/// Reads an entry of the list, and whether it is the whole of the text; `None` if it is none.
-pub(super) fn read_entry(text: &RawValue) -> Option<(ConditionEntry, bool)> {
+/// Reads an entry of the list, and whether it is the whole of the text. Whoever has part of an entry may leave it without any of
+/// its fields, or with another value than a text: it is an entry still.
+pub(super) fn read_entry(text: &RawValue) -> (ConditionEntry, bool) {
     if let Ok(plain) = serde_json::from_str::<PlainFields>(text.get()) {
         let PlainFields { r#type, status, observed_generation, last_transition_time, reason, message } =
             plain;
         let observed_generation = Some(observed_generation);
         let entry =
             ConditionEntry { r#type, status, observed_generation, last_transition_time, reason, message };
-        return Some((entry, true));
+        return (entry, true);
     }
-    Some((serde_json::from_str(text.get()).ok()?, false))
+    let fields = raw_json::all_members(text);
+    let word =
+        |name: &str| fields.get(name).and_then(raw_json::string_value).unwrap_or_default().into_owned();
+    let entry = ConditionEntry {
+        r#type: word("type"),
+        status: word("status"),
+        observed_generation: fields.get("observedGeneration").and_then(raw_json::integer_value),
+        last_transition_time: word("lastTransitionTime"),
+        reason: word("reason"),
+        message: word("message"),
+    };
+    (entry, false)
 }
 
 impl PlainCondition {
     /// Returns the same in less room; `None` where that would say less.
-    fn from_entry(index: u32, entry: &ConditionEntry, is_generation_dropped: bool) -> Option<PlainCondition> {
+    fn from_entry(
+        index: u32,
+        entry: &ConditionEntry,
+        is_generation_dropped: bool,
+        is_undisputed: bool,
+    ) -> Option<PlainCondition> {
         let since = time::parse_rfc3339(&entry.last_transition_time)?;
         let plain = PlainCondition {
             words: [&*entry.r#type, &*entry.message].concat().into(),
@@ -88,6 +107,7 @@ impl PlainCondition {
             status: entry.condition_status()?,
             reason: entry.parent_reason()?,
             is_generation_dropped,
+            is_undisputed,
         };
         (plain.to_entry() == *entry).then_some(plain)
     }
@@ -114,19 +134,26 @@ impl PlainCondition {
 }
 
 impl OwnedCondition {
-    /// The condition at this index of the list; `is_whole` if the text says nothing but the entry.
+    /// The condition at this index of the list, as [`read_entry`] reads it; `is_undisputed` if Rollcall alone has it.
     pub(super) fn new(
         index: usize,
-        entry: ConditionEntry,
+        (entry, is_whole): (ConditionEntry, bool),
         text: &RawValue,
-        is_whole: bool,
+        is_undisputed: bool,
     ) -> OwnedCondition {
         let index = u32::try_from(index).unwrap_or(u32::MAX);
-        let plain = is_whole.then(|| PlainCondition::from_entry(index, &entry, false)).flatten();
-        OwnedCondition(match plain {
-            Some(plain) => StoredForm::Plain(plain),
-            None => StoredForm::Verbatim(Box::new(VerbatimCondition { index, entry, text: text.to_owned() })),
-        })
+        let plain =
+            is_whole.then(|| PlainCondition::from_entry(index, &entry, false, is_undisputed)).flatten();
+        let verbatim = || VerbatimCondition { index, entry, text: text.to_owned(), is_undisputed };
+        OwnedCondition(plain.map_or_else(|| StoredForm::Verbatim(Box::new(verbatim())), StoredForm::Plain))
+    }
+
+    /// Returns `true` if Rollcall is known to be the only manager of the entry: nobody has overwritten it.
+    pub(crate) fn is_undisputed(&self) -> bool {
+        match &self.0 {
+            StoredForm::Plain(plain) => plain.is_undisputed,
+            StoredForm::Verbatim(kept) => kept.is_undisputed,
+        }
     }
 
     /// Index in the list.
@@ -228,20 +255,32 @@ impl OwnedCondition {
             && !self.message().starts_with(AWAITS_OPERATOR)
     }
 
-    /// Names the generation that the entry was sent for, where the server dropped it.
-    pub(super) fn restore_generation(&mut self, sent: &[ConditionEntry]) {
+    /// Returns `true` if the entry lacks a field that it was sent with.
+    pub(super) fn lacks_of(&self, sent: &ConditionEntry) -> bool {
+        let StoredForm::Verbatim(kept) = &self.0 else { return false };
+        let held = &kept.entry;
+        sent.observed_generation.is_some() && held.observed_generation.is_none()
+            || held.last_transition_time.is_empty()
+            || held.message.is_empty() && !sent.message.is_empty()
+    }
+
+    /// Adds what the server dropped of the entry, from what was sent: it is that one as far as it says anything.
+    pub(super) fn restore_dropped(&mut self, sent: &[ConditionEntry]) {
         let StoredForm::Verbatim(kept) = &mut self.0 else { return };
-        let VerbatimCondition { index, entry: held, text } = &mut **kept;
-        if held.observed_generation.is_some() {
-            return;
-        }
-        let is = |entry: &&ConditionEntry| {
-            ConditionEntry { observed_generation: None, ..(*entry).clone() } == *held
+        let VerbatimCondition { index, entry: held, text, is_undisputed } = &mut **kept;
+        let as_shown = |sent: &ConditionEntry| ConditionEntry {
+            observed_generation: held.observed_generation.and(sent.observed_generation),
+            last_transition_time: shown(&held.last_transition_time, &sent.last_transition_time),
+            message: shown(&held.message, &sent.message),
+            ..sent.clone()
         };
-        held.observed_generation = sent.iter().find(is).and_then(|entry| entry.observed_generation);
+        let Some(sent) = sent.iter().find(|sent| as_shown(sent) == *held) else { return };
+        let is_generation_dropped = held.observed_generation.is_none();
+        *held = sent.clone();
         let without = ConditionEntry { observed_generation: None, ..held.clone() };
-        if serde_json::from_str::<Value>(text.get()).is_ok_and(|text| text == json!(without))
-            && let Some(plain) = PlainCondition::from_entry(*index, held, true)
+        if is_generation_dropped
+            && serde_json::from_str::<Value>(text.get()).is_ok_and(|text| text == json!(without))
+            && let Some(plain) = PlainCondition::from_entry(*index, held, true, *is_undisputed)
         {
             self.0 = StoredForm::Plain(plain);
         }
@@ -266,6 +305,11 @@ impl OwnedCondition {
     }
 }
 
+/// What is sent of a text where this much of it is held.
+fn shown(held: &str, sent: &str) -> String {
+    if held.is_empty() { String::new() } else { sent.to_owned() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -283,8 +327,7 @@ mod tests {
 
     fn read(text: &Value) -> OwnedCondition {
         let text = RawValue::from_string(text.to_string()).unwrap();
-        let (entry, is_whole) = read_entry(&text).unwrap();
-        OwnedCondition::new(3, entry, &text, is_whole)
+        OwnedCondition::new(3, read_entry(&text), &text, false)
     }
 
     fn is_plain(condition: &OwnedCondition) -> bool {
@@ -328,14 +371,37 @@ mod tests {
     }
 
     #[test]
-    fn a_generation_that_the_server_dropped_is_known_and_no_part_of_the_precondition() {
-        let mut text = json!(entry());
-        text.as_object_mut().unwrap().remove("observedGeneration");
-        let mut held = read(&text);
-        held.restore_generation(&[ConditionEntry { message: "other".into(), ..entry() }]);
-        assert_eq!((is_plain(&held), held.observed_generation()), (false, None));
-        held.restore_generation(&[entry()]);
-        assert_eq!((is_plain(&held), held.observed_generation()), (true, Some(7)));
-        assert_eq!(held.to_precondition(), Some(text));
+    fn what_the_server_dropped_is_known_and_no_part_of_the_precondition() {
+        let dropped = ["observedGeneration", "lastTransitionTime", "message"];
+        for lacks in 0_usize..8 {
+            let mut text = json!(entry());
+            for (_, field) in dropped.iter().enumerate().filter(|(at, _)| lacks >> at & 1 == 1) {
+                text.as_object_mut().unwrap().remove(*field);
+            }
+            let mut held = read(&text);
+            assert_eq!(held.lacks_of(&entry()), lacks > 0, "{text}");
+            let before = held.to_entry();
+            held.restore_dropped(&[ConditionEntry { reason: "ChildrenStuck".into(), ..entry() }]);
+            assert_eq!(held.to_entry(), before, "that was another word: {text}");
+            held.restore_dropped(&[ConditionEntry { r#type: "Stalled".into(), ..entry() }, entry()]);
+            assert_eq!(held.to_entry(), entry(), "{text}");
+            assert_eq!(is_plain(&held), lacks < 2, "a generation alone costs nothing: {text}");
+            assert_eq!(held.to_precondition(), Some(text));
+        }
+    }
+
+    #[test]
+    fn an_entry_is_one_whatever_is_left_of_it() {
+        for (field, value) in [
+            ("reason", json!(null)),
+            ("message", json!(5)),
+            ("status", json!(true)),
+            ("lastTransitionTime", json!({})),
+        ] {
+            let mut text = json!(entry());
+            text[field] = value;
+            let held = read(&text);
+            assert_eq!((held.kind(), held.to_precondition()), ("Ready", Some(text)));
+        }
     }
 }

@@ -200,22 +200,17 @@ impl ParentStatus {
         };
     }
 
-    /// Restores the generations: older condition types have none, so the server drops it. A condition is about the
-    /// generation that it was sent for.
-    pub(crate) fn restore_generations(&mut self, sent: &[ConditionEntry]) {
+    /// Restores what the schema of the conditions does not have, so that the server drops it: older condition types have no
+    /// generation. A condition says what was sent last.
+    pub(crate) fn restore_dropped(&mut self, sent: &[ConditionEntry]) {
         for held in &mut self.ours {
-            held.restore_generation(sent);
+            held.restore_dropped(sent);
         }
     }
 
-    /// Returns `true` if some conditions came back without the generation that they were sent with.
-    pub(crate) fn has_lost_generations(&self, sent: &[ConditionEntry]) -> bool {
-        let dropped = |entry: &ConditionEntry| {
-            let held = self.our_entry(&entry.r#type);
-            entry.observed_generation.is_some()
-                && held.is_some_and(|held| held.observed_generation().is_none())
-        };
-        sent.iter().any(dropped)
+    /// Returns `true` if some conditions came back without a field that they were sent with.
+    pub(crate) fn has_dropped(&self, sent: &[ConditionEntry]) -> bool {
+        sent.iter().any(|sent| self.our_entry(&sent.r#type).is_some_and(|held| held.lacks_of(sent)))
     }
 
     /// Our entry of this type, the first of them.
@@ -295,37 +290,26 @@ impl ReadConditions {
     ) {
         let Some(kind) = raw_json::get_member(text, "type").and_then(raw_json::string_value) else { return };
         let owners = managers.condition_owners(&kind);
-        let entry = read_entry(text);
-        let is_our_word = entry.as_ref().is_some_and(|(entry, _)| {
-            let is_owner = |owner: &String| owner == FIELD_MANAGER;
-            if owners.is_empty() {
-                own::is_in_our_words(entry)
-            } else if owners.iter().all(is_owner) {
-                // An admission webhook may have put other words in: they are in nobody else's name.
-                true
-            } else {
-                entry.parent_reason().is_some() && owners.iter().any(is_owner)
-            }
-        });
+        let (entry, is_whole) = read_entry(text);
+        let is_owner = |owner: &String| owner == FIELD_MANAGER;
+        let is_undisputed = !owners.is_empty() && owners.iter().all(is_owner);
+        let is_our_word = match () {
+            () if owners.is_empty() => own::is_in_our_words(&entry),
+            // An admission webhook may have put other words in, or somebody taken some along: they are in nobody else's name.
+            () if is_undisputed => true,
+            () => entry.parent_reason().is_some() && owners.iter().any(is_owner),
+        };
         let is_ours = (is_our_word && own.writes(&kind))
             || (own.takes(&kind) && self.ours.iter().all(|held| held.kind() != kind));
-        match entry {
-            Some((entry, is_whole)) if is_ours => {
-                self.ours.push(OwnedCondition::new(index, entry, text, is_whole));
-            }
-            _ => {
-                let owners = if owners.is_empty() { managers.other_list_owners() } else { owners };
-                let is_true = raw_json::get_member(text, "status")
-                    .and_then(raw_json::string_value)
-                    .is_some_and(|s| s == "True");
-                self.foreign.push((kind.as_ref().into(), owners.join(", ").into(), is_true));
-                // Our own word proves nothing, also where no policy that we know of writes it any more.
-                let generation = raw_json::get_member(text, "observedGeneration")
-                    .and_then(raw_json::integer_value)
-                    .filter(|_| !is_our_word);
-                self.foreign_generation = self.foreign_generation.max(generation);
-            }
+        if is_ours {
+            self.ours.push(OwnedCondition::new(index, (entry, is_whole), text, is_undisputed));
+            return;
         }
+        let owners = if owners.is_empty() { managers.other_list_owners() } else { owners };
+        self.foreign.push((kind.as_ref().into(), owners.join(", ").into(), entry.is_true()));
+        // Our own word proves nothing, also where no policy that we know of writes it any more.
+        let generation = entry.observed_generation.filter(|_| !is_our_word);
+        self.foreign_generation = self.foreign_generation.max(generation);
     }
 }
 

@@ -115,6 +115,30 @@ fn a_type_that_is_given_up_is_said_by_the_fallback_from_the_next_reading_on_and_
     assert_eq!(see(&interest, 6), ("Ready".to_owned(), false));
 }
 
+/// Another replica wrote it, which did not lead any more: nobody else wants the type.
+#[test]
+fn a_type_that_rollcall_alone_has_is_not_given_up() {
+    for (manager, is_given_up) in [("rollcall", false), ("db-operator", true)] {
+        let reflector = Reflector::new(|| ());
+        let mut interest = parents(vec![]);
+        interest.parent[0].fallback = Some("ChildrenReady".into());
+        interest.parent[0].takeover = true;
+        for version in [1, 2] {
+            let entry =
+                json!({"type": "Ready", "status": "False", "reason": "ChildrenMissing", "message": ""});
+            let mut parent = widget(version, 1, &json!({"conditions": [entry]}));
+            parent["metadata"]["managedFields"] = json!([{"manager": manager, "subresource": "status",
+                "fieldsV1": {"f:status": {"f:conditions": {"k:{\"type\":\"Ready\"}": {"f:reason": {}}}}}}]);
+            apply(&reflector, &interest, &parent);
+            reflector.use_fallback_type(reflector.find_object(&uid(1_000)).unwrap());
+        }
+        let written = reflector.read_row(reflector.find_object(&uid(1_000)).unwrap(), |row| {
+            row.parent.as_ref().unwrap().targets[0].condition.clone().unwrap().to_string()
+        });
+        assert_eq!(written.as_deref() == Some("ChildrenReady"), is_given_up, "{manager}: {written:?}");
+    }
+}
+
 #[test]
 fn a_type_that_was_given_up_stays_so_for_a_process_that_finds_the_fallback_in_its_place() {
     let mut interest = parents(vec![]);

@@ -86,6 +86,29 @@ fn an_entry_that_we_alone_wrote_is_ours_whatever_a_webhook_made_of_its_reason() 
     }
 }
 
+/// Somebody has claimed part of the entry, and let go of it: what is left is in nobody else's name.
+#[test]
+fn an_entry_that_we_alone_have_is_ours_whatever_is_left_of_it() {
+    for (managers, is_ours) in
+        [(vec!["rollcall"], true), (vec!["rollcall", "db-operator"], false), (vec![], false)]
+    {
+        let field = |manager: &&str| {
+            json!({"manager": manager, "operation": "Update", "subresource": "status",
+                "fieldsV1": {"f:status": {"f:conditions": {"k:{\"type\":\"Ready\"}": {"f:status": {}}}}}})
+        };
+        let fields: Vec<_> = managers.iter().map(field).collect();
+        for left in [
+            json!({"type": "Ready", "status": "True"}),
+            json!({"type": "Ready", "status": "True", "reason": 5}),
+        ] {
+            let object = json!({"metadata": {"managedFields": fields}, "status": {"conditions": [left]}});
+            let read = read(&object);
+            assert_eq!(read.our_entry("Ready").is_some(), is_ours, "{managers:?} {left}");
+            assert_eq!(read.is_foreign("Ready"), !is_ours);
+        }
+    }
+}
+
 /// An atomic list that this manager wrote last.
 fn atomic(manager: &str, conditions: &Value) -> Value {
     let fields = json!([{"manager": manager, "operation": "Update", "subresource": "status",

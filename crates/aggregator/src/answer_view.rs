@@ -73,6 +73,11 @@ impl AnswerView {
         self.written.filter(|told| self.is_about_generation && told.is_untampered())
     }
 
+    /// It says True of this generation.
+    pub(crate) fn says_true(&self) -> bool {
+        self.told().is_some_and(|told| told.status == Some(ConditionStatus::True))
+    }
+
     pub(crate) fn deletion_stuck_at(&self) -> Option<Time> {
         self.extras.as_ref()?.deletion_stuck_at
     }

@@ -370,7 +370,12 @@ fn answer_all_ready(
     stand: &CriticalTally,
 ) -> EvaluationResult {
     let critical = &stand.all;
-    let since = observed.phase.all_ready_since.get_or_insert(now);
+    let is_judged = stand.is_ready_as_judged(children, &observed.view, policy);
+    // What awaits the word of its rule may not have been ready yet.
+    let since = match observed.phase.all_ready_since.get() {
+        None if is_judged => observed.phase.all_ready_since.get_or_insert(now),
+        since => since.unwrap_or(now),
+    };
     if let ListGate::Blind(state) = gate {
         return answer_blind(state, critical);
     }
@@ -381,8 +386,7 @@ fn answer_all_ready(
     // after the report.
     let (at, proven) = (settled.max(since + hold), observed.phase.handled_at + policy.debounce.quiet);
     let is_due = at.max(proven) <= now;
-    let (reason, again) = if stands || (is_due && stand.is_ready_as_judged(children, &observed.view, policy))
-    {
+    let (reason, again) = if stands || (is_due && is_judged) {
         if critical.unjudged_count() == 0 {
             observed.phase.steady.record_whole(now);
         }

@@ -302,7 +302,7 @@ impl Sim {
         let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.plan_watch);
         self.answers.check_answers(&at, &mut self.checked);
         self.words.check_messages(&at, &self.troubles);
-        self.overlaps.check_standing(&at);
+        self.overlaps.check_standing(&at, &self.troubles);
         if counts {
             NumberJudge::check_numbers(&at);
         }

@@ -30,7 +30,7 @@ const SEEDS: u64 = 300;
 /// First seed of the range.
 const FIRST_SEED: u64 = 27_200;
 /// Seeds that found a fault of the product or of its judge: each is played every time, with the streams it was found with.
-const REMEMBERED_SEEDS: [SeedToPlay; 8] = [
+const REMEMBERED_SEEDS: [SeedToPlay; 12] = [
     (920_154, BEFORE_SHADOW_MODE),
     (921_506, BEFORE_SHADOW_MODE),
     (921_520, BEFORE_SHADOW_MODE),
@@ -39,9 +39,13 @@ const REMEMBERED_SEEDS: [SeedToPlay; 8] = [
     (37_029, WITH_CHURN),
     (24_920, WITH_DEFINITIONS),
     (25_512, WITH_DEFINITIONS),
+    (212_173, WITH_DEFINITIONS),
+    (212_657, WITH_DEFINITIONS),
+    (212_842, WITH_DEFINITIONS),
+    (214_100, WITH_DEFINITIONS),
 ];
 /// The same of histories in which policies change.
-const REMEMBERED_CHANGING_SEEDS: [SeedToPlay; 8] = [
+const REMEMBERED_CHANGING_SEEDS: [SeedToPlay; 10] = [
     (900_574, BEFORE_SHADOW_MODE),
     (20_974, BEFORE_SHADOW_MODE),
     (30_054, WITH_LATE_LISTS),
@@ -50,9 +54,11 @@ const REMEMBERED_CHANGING_SEEDS: [SeedToPlay; 8] = [
     (25_134, WITH_OVERLAPS),
     (40_063, WITH_OVERLAPS),
     (26_626, WITH_DEFINITIONS),
+    (212_073, WITH_DEFINITIONS),
+    (212_641, WITH_DEFINITIONS),
 ];
 /// The same of histories in which labels of namespaces and scripts change, too.
-const REMEMBERED_RESOLUTION_SEEDS: [SeedToPlay; 11] = [
+const REMEMBERED_RESOLUTION_SEEDS: [SeedToPlay; 13] = [
     (22_728, WITH_SHADOW_MODE),
     (22_771, WITH_LATE_LISTS),
     (30_026, WITH_LATE_LISTS),
@@ -64,6 +70,8 @@ const REMEMBERED_RESOLUTION_SEEDS: [SeedToPlay; 11] = [
     (40_260, WITH_OVERLAPS),
     (40_068, WITH_DEFINITIONS),
     (200_451, WITH_DEFINITIONS),
+    (212_489, WITH_DEFINITIONS),
+    (212_774, WITH_DEFINITIONS),
 ];
 /// The streams that there were before shadow mode.
 const BEFORE_SHADOW_MODE: StreamLayout = StreamLayout::Split { last: 22 };

@@ -165,7 +165,10 @@ impl ObjectObserver<'_> {
         let observed = evaluation
             .observed
             .get_or_insert_with(|| ObservedParent::new(view, answer, is_recorded, self.now));
+        let was_announced = observed.phase.progress.is_announced();
         let is_renewed = observed.update_view(view, answer, is_unwritten, self.now);
+        // What it was told at once, as it was found at rest: a first word that was decided meanwhile is none any more.
+        let is_told_at_once = !was_announced && observed.phase.progress.is_announced() && answer.says_true();
         if first {
             let is_unsettled = observed.stage.is_unsettled();
             let was_unsettled = before.is_some_and(|before| before.stage.is_unsettled());
@@ -175,7 +178,7 @@ impl ObjectObserver<'_> {
             graph.advance_stage(at, StageEvent::Outdated);
         }
         self.scheduler.touch_evaluation(at, self.now, ChangeOrigin::PossiblyOwn);
-        if (first || is_renewed) && is_open {
+        if (first || is_renewed || is_told_at_once) && is_open {
             self.scheduler.enqueue_evaluation(at, self.now, ChangeOrigin::PossiblyOwn);
         }
         is_renewed

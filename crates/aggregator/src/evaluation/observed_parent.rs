@@ -1,6 +1,6 @@
 //! What is observed of a parent for one policy.
 
-use readiness::rollup::{ChildWeight, ConditionStatus, ParentReason};
+use readiness::rollup::{ChildWeight, ParentReason};
 use readiness::{Level, Steadiness, Time};
 
 use super::generation_phase::{FoundWord, shows_handled};
@@ -60,8 +60,7 @@ impl ObservedParent {
     /// yet, the replica that leads has taken it back, because this one began to count later, or somebody turned it or took it
     /// away. Where nothing was ever read, the first True may be on its way.
     pub(crate) fn is_told_otherwise(&self) -> bool {
-        let says_true = || self.view.told().is_some_and(|told| told.status == Some(ConditionStatus::True));
-        (self.is_taken_away || self.view.written.is_some()) && !says_true()
+        (self.is_taken_away || self.view.written.is_some()) && !self.view.says_true()
     }
 
     /// Records that the answer is on its way to the parent.
@@ -202,6 +201,8 @@ impl ObservedParent {
         }
         let is_handled = match self.evidence {
             HandledEvidence::Handled => true,
+            // What nobody saw begin is taken as it is found.
+            HandledEvidence::Unproven => !self.phase.awaits_movement,
             HandledEvidence::Silent => policy.settle <= quiet,
             _ => false,
         };

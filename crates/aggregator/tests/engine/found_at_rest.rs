@@ -92,6 +92,19 @@ fn who_may_still_change_is_told_unknown_first() {
     }
 }
 
+/// The mark of an operator that fails without a trace, which nobody saw begin.
+#[test]
+fn a_mark_that_proves_nothing_is_taken_as_it_is_found() {
+    let mut w = unlisted(policy());
+    w.change_parent("db", |db| db.evidence = HandledEvidence::Unproven);
+    list(&mut w);
+    w.run(60_000);
+    assert_eq!(w.words("db"), [READY]);
+    w.respecify("db", HandledEvidence::Unproven);
+    w.run(60_000);
+    assert_eq!(w.words("db")[1..], [PENDING], "no child has moved for it");
+}
+
 #[test]
 fn whose_operator_reports_nothing_rests_where_its_policy_gives_that_no_time() {
     let mut w = unlisted(EnginePolicy { settle: Duration::ZERO, ..policy() });
@@ -133,6 +146,26 @@ fn who_was_told_something_of_an_older_generation_is_told_unknown_first() {
         list(&mut w);
         w.run(60_000);
         assert_eq!(w.words("db"), words, "{reason:?}");
+    }
+}
+
+/// A True that was told at once is under way when a child fails: what comes next is what is so, and no first word any more.
+#[test]
+fn what_changes_while_a_first_true_is_under_way_is_told_after_it() {
+    for delay in [5_u64, 60, 150, 400] {
+        for moment in (0..500).step_by(10) {
+            let mut w = unlisted(policy());
+            w.server.delay = Duration::from_millis(delay);
+            list(&mut w);
+            w.run(moment);
+            w.child("late", "db", Progressing);
+            w.run(60_000);
+            let words = w.words("db");
+            let first_true = words.first().is_some_and(|first| first == READY);
+            let expected =
+                if first_true { [READY, "ChildrenProgressing"] } else { [PENDING, "ChildrenProgressing"] };
+            assert_eq!(words, expected, "{delay} ms, {moment} ms");
+        }
     }
 }
 

@@ -54,7 +54,7 @@ pub(crate) fn is_found_at_rest(
     let (parent, rules) = (&harness.objects[name], &harness.policies[&policy]);
     let evidence = parent.parent.as_ref().map(|state| state.evidence);
     let is_handled = match evidence {
-        Some(HandledEvidence::Handled) => true,
+        Some(HandledEvidence::Handled | HandledEvidence::Unproven) => true,
         Some(HandledEvidence::Silent) => rules.settle <= rules.debounce.quiet,
         _ => false,
     };

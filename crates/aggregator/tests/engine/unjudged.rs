@@ -56,6 +56,26 @@ fn a_child_that_awaits_its_rule_makes_no_parent_ready() {
     assert_eq!(w.says("db"), "AllChildrenReady");
 }
 
+/// Whether it was ready meanwhile, nobody knows.
+#[test]
+fn a_child_that_awaits_its_rule_has_not_been_ready_for_as_long_as_the_policy_asks() {
+    let held = aggregator::EnginePolicy { hold: std::time::Duration::from_secs(30), ..policy() };
+    let mut w = EngineHarness::with(held);
+    w.parent("db");
+    w.child("web", "db", Ready);
+    weigh(&mut w, "web", UNJUDGED);
+    w.run(60_000);
+    weigh(&mut w, "web", ChildWeight::of(Ready));
+    w.run(29_000);
+    assert!(awaits(&w), "{}", w.says("db"));
+    // What it says is judged anew each time that it changes: what stands for it meanwhile is what it was.
+    weigh(&mut w, "web", UNJUDGED);
+    w.run(500);
+    weigh(&mut w, "web", ChildWeight::of(Ready));
+    w.run(2_000);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+}
+
 fn awaits(w: &EngineHarness) -> bool {
     matches!(w.says("db").as_str(), "ChildrenPending" | "ChildrenSettling")
 }

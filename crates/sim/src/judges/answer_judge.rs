@@ -219,8 +219,12 @@ fn check_dropped(
     (phase, steadiness): (&CheckedGeneration, ModelSteadiness),
     sum: &NaiveSum,
 ) {
-    let stands = entry_of(policy, parent)
-        .is_some_and(|said| said.observed == parent.generation && said.status == "True");
+    // What somebody has turned to True is not what this process has said.
+    let stands = entry_of(policy, parent).is_some_and(|said| {
+        said.observed == parent.generation
+            && said.status == "True"
+            && said.reason == ParentReason::AllChildrenReady
+    });
     // Nobody knows of what cannot be seen whether it is still available.
     let sees_all = policy
         .involved_kinds()

@@ -11,7 +11,7 @@ use super::answer_agreement::awaits_child_list;
 use super::checked_generation::{CheckedGeneration, MAX_ANSWER_LAG_MS};
 use super::judged_moment::JudgedMoment;
 use super::naive_judge::is_child;
-use super::own_entries::entry_of;
+use super::own_entries::{condition_of, entry_of};
 use super::shown_objects::ShownChange;
 use crate::scenario::PolicyDef;
 use crate::world::{ModelCondition, ModelMark, ModelObject};
@@ -25,12 +25,38 @@ fn recorded_unready(said: &ModelCondition, now: i64) -> i64 {
     }
 }
 
+/// What was known of a generation before it was checked.
+#[derive(Clone, Copy)]
+struct FormerGeneration {
+    generation: i64,
+    /// Since when it was not ready.
+    unready_since: i64,
+    /// A condition said of it what is said of a generation that was handled.
+    handled: bool,
+}
+
+/// The operator is still waited for, or was in vain.
+fn is_undecided(reason: ParentReason) -> bool {
+    matches!(reason, ParentReason::ChildrenPending | ParentReason::OperatorSilent)
+}
+
+impl CheckedGeneration {
+    /// What a later plan knows of it. That it was handled, nobody remembers.
+    fn to_former(self) -> FormerGeneration {
+        FormerGeneration {
+            generation: self.generation,
+            unready_since: self.unready_at_earliest,
+            handled: false,
+        }
+    }
+}
+
 /// The generation that is checked of each parent under each policy.
 #[derive(Default)]
 pub(crate) struct CheckedParents {
     phases: BTreeMap<(PolicyId, String), CheckedGeneration>,
-    /// By number of a policy and parent: a generation, and since when it was not ready when another plan came.
-    former_unready: BTreeMap<(usize, String), (i64, i64)>,
+    /// By number of a policy and parent: what was known of it before it was checked under the plan that holds.
+    former: BTreeMap<(usize, String), FormerGeneration>,
     /// By parent and condition type: the policies of the last committed write that changed it.
     last_decided_by: BTreeMap<(String, String), Vec<PolicyId>>,
 }
@@ -38,7 +64,7 @@ pub(crate) struct CheckedParents {
 impl CheckedParents {
     pub(crate) fn reset_for_restart(&mut self) {
         self.phases.clear();
-        self.former_unready.clear();
+        self.former.clear();
         self.last_decided_by.clear();
     }
 
@@ -53,8 +79,7 @@ impl CheckedParents {
     /// Forgets what was judged by a policy of this number.
     pub(crate) fn forget_policy(&mut self, policy: PolicyId, number: usize) {
         let gone = self.phases.extract_if(.., |(id, _), _| *id == policy);
-        let former = gone.map(|((_, uid), p)| ((number, uid), (p.generation, p.unready_at_earliest)));
-        self.former_unready.extend(former);
+        self.former.extend(gone.map(|((_, uid), phase)| ((number, uid), phase.to_former())));
     }
 
     /// Returns `true` if this generation of the parent was handled, or its operator was silent for long enough.
@@ -76,7 +101,13 @@ impl CheckedParents {
             for policy in at.policies.iter().filter(seen) {
                 self.note_parent(at, policy, model, new.as_deref());
             }
-            for policy in at.policies.iter().filter(|p| p.parent == model.kind && !seen(p)) {
+            // Before its first plan a process reads what policies have said that it does not know yet.
+            let has_plan = at.plan_watch.planned_since.is_some();
+            let unlisted: Vec<_> = match has_plan {
+                true => at.policies.iter().filter(|p| !seen(p)).collect(),
+                false => at.scenario.first_policies.iter().collect(),
+            };
+            for policy in unlisted.into_iter().filter(|policy| policy.parent == model.kind) {
                 self.note_unlisted_parent(at, policy, new.as_deref());
             }
         }
@@ -98,11 +129,20 @@ impl CheckedParents {
         let Some(said) = entry_of(policy, parent).filter(|said| said.observed == parent.generation) else {
             return;
         };
-        let unready = recorded_unready(said, at.now);
-        let former = self.former_unready.entry((policy.number, parent.uid.clone()));
-        let former = former.or_insert((parent.generation, unready));
-        let earliest = if former.0 == parent.generation { former.1.min(unready) } else { unready };
-        *former = (parent.generation, earliest);
+        let said = FormerGeneration {
+            generation: parent.generation,
+            unready_since: recorded_unready(said, at.now),
+            handled: !is_undecided(said.reason),
+        };
+        let former = self.former.entry((policy.number, parent.uid.clone())).or_insert(said);
+        *former = match former.generation == said.generation {
+            true => FormerGeneration {
+                unready_since: former.unready_since.min(said.unready_since),
+                handled: former.handled || said.handled,
+                ..said
+            },
+            false => said,
+        };
     }
 
     fn note_parent(
@@ -116,32 +156,36 @@ impl CheckedParents {
         let Some(parent) = new else {
             // A server may deny an object that is there, and the loop may have been told by then what stood on it.
             if let Some(gone) = self.phases.remove(&key) {
-                let former = (gone.generation, gone.unready_at_earliest);
-                self.former_unready.insert((policy.number, key.1), former);
+                self.former.insert((policy.number, key.1), gone.to_former());
             }
             return;
         };
         self.apply_settle(at, policy, parent);
         let first = self.phases.get(&key).is_none_or(|p| p.generation != parent.generation);
+        // A predecessor that spoke of the children had seen the operator done with the generation.
+        let is_told_handled = entry_of(policy, parent).is_some_and(|said| {
+            said.observed == parent.generation
+                && !is_undecided(said.reason)
+                && self.is_of_former(policy, parent)
+        });
         if first {
             let said = entry_of(policy, parent).filter(|s| s.observed == parent.generation);
-            let undecided =
-                |r: ParentReason| matches!(r, ParentReason::ChildrenPending | ParentReason::OperatorSilent);
             let known = self.phases.get(&key).copied();
             let well = entry_of(policy, parent).is_some_and(|s| s.status == "True");
             let unready = said.map_or(at.now, |said| recorded_unready(said, at.now));
-            let former = self.former_unready.get(&(policy.number, parent.uid.clone()));
-            let former = former.filter(|(of, _)| *of == parent.generation && known.is_none());
+            let former = self.former.get(&(policy.number, parent.uid.clone()));
+            let former = former.filter(|of| of.generation == parent.generation && known.is_none());
             let phase = CheckedGeneration {
                 generation: parent.generation,
-                since: said.filter(|s| undecided(s.reason)).map_or(at.now, |s| s.since.min(at.now)),
+                since: said.filter(|s| is_undecided(s.reason)).map_or(at.now, |s| s.since.min(at.now)),
                 children_changed_at: known.map_or(0, |p| p.children_changed_at),
                 child_appeared_at: known.map_or(0, |p| p.child_appeared_at),
-                handled: said.is_some_and(|s| !undecided(s.reason)),
+                handled: said.is_some_and(|s| !is_undecided(s.reason))
+                    || former.is_some_and(|former| former.handled),
                 said_handled_since: None,
                 was_ready: known.map_or(well, |p| p.was_ready),
                 last_ready_at: None,
-                unready_at_earliest: former.map_or(unready, |former| unready.min(former.1)),
+                unready_at_earliest: former.map_or(unready, |former| unready.min(former.unready_since)),
                 unready_at_latest: unready,
                 well_since: None,
                 kept_since: None,
@@ -154,7 +198,7 @@ impl CheckedParents {
             self.phases.insert(key.clone(), phase);
         }
         if let Some(phase) = self.phases.get_mut(&key) {
-            phase.handled |= parent.mark == ModelMark::Handled;
+            phase.handled |= parent.mark == ModelMark::Handled || is_told_handled;
             let since = phase.said_handled_since.unwrap_or(at.now);
             phase.said_handled_since = (parent.mark == ModelMark::Handled).then_some(since);
             // Before this process says anything, or True, a predecessor's last word dates what it says.
@@ -191,9 +235,10 @@ impl CheckedParents {
                 if let Some(phase) = self.phases.get_mut(&(policy.id, parent.uid.clone())) {
                     phase.since = phase.since.min(*decided_at);
                     // What stood before this process or the predecessor wrote anything else dates it.
-                    let former = self.former_unready.get(&(policy.number, parent.uid.clone()));
-                    let former =
-                        former.filter(|(of, _)| *of == phase.generation).map_or(*decided_at, |f| f.1);
+                    let former = self.former.get(&(policy.number, parent.uid.clone()));
+                    let former = former
+                        .filter(|former| former.generation == phase.generation)
+                        .map_or(*decided_at, |former| former.unready_since);
                     phase.unready_at_earliest = phase.unready_at_earliest.min(*decided_at).min(former);
                     phase.awaits_first_check = true;
                 }
@@ -278,6 +323,13 @@ impl CheckedParents {
             let decided_by = self.last_decided_by.get(&(parent.uid.clone(), kind.to_owned()));
             decided_by.is_some_and(|policies| !policies.contains(&policy.id))
         })
+    }
+
+    /// Returns `true` if a former process was the last to write the condition of this policy on a parent.
+    fn is_of_former(&self, policy: &PolicyDef, parent: &ModelObject) -> bool {
+        let condition = condition_of(policy, parent).map(str::to_owned);
+        let decided_by = condition.and_then(|of| self.last_decided_by.get(&(parent.uid.clone(), of)));
+        decided_by.is_some_and(Vec::is_empty)
     }
 
     /// Returns what is remembered of a parent under a policy.

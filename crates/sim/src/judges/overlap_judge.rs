@@ -6,11 +6,12 @@ use readiness::rollup::ConditionStatus;
 
 use super::judged_moment::JudgedMoment;
 use super::own_entries::entry_of;
+use super::write_troubles::WriteTroubles;
 use crate::wires::{CommittedWrite, WriteInFlight, WriteSender};
 use crate::world::{ModelCondition, ModelObject};
 
 /// Longest time for which a True of a former process stands that the process knows to be wrong that took over, since that was
-/// last refused a write of the parent, in milliseconds.
+/// last refused a write of the parent, in milliseconds. Longer where writes fail.
 const MAX_STALE_TRUE_MS: i64 = 20_000;
 /// Maximum number of writes of one parent by a former process.
 const MAX_GHOST_WRITES: u32 = 8;
@@ -111,12 +112,15 @@ impl OverlapJudge {
     }
 
     /// Checks that no True of a former process stands that this one knows to be wrong.
-    pub(crate) fn check_standing(&mut self, at: &JudgedMoment<'_>) {
+    pub(crate) fn check_standing(&mut self, at: &JudgedMoment<'_>, troubles: &WriteTroubles) {
         for ((uid, of), word) in &mut self.words {
             let is_wrong = says_ready(&word.said) && is_known_wrong(at, uid, of, &word.said);
             self.ghost_trues += u64::from(is_wrong && word.wrong_since.is_none());
             word.wrong_since = is_wrong.then(|| word.wrong_since.unwrap_or(at.now));
-            if let Some(since) = word.wrong_since.filter(|since| since + MAX_STALE_TRUE_MS < at.now) {
+            // Writes that nobody answers may take the places of all others.
+            let is_over =
+                |since: &i64| since + MAX_STALE_TRUE_MS + troubles.allowed_lag(at, uid, *since) < at.now;
+            if let Some(since) = word.wrong_since.filter(is_over) {
                 let what = format_args!("{of} of {uid}: {:?} for {} ms", word.said, at.now - since);
                 at.fail_invariant("a stale True is taken back", what);
             }

@@ -289,7 +289,9 @@ impl<'t> RecordTask<'t> {
                 // No version of its group has the kind: it has no objects.
                 Discovered::Absent => None,
                 // Not being served for a moment is no evidence: the record is kept and asked about again.
-                Discovered::Unserved(why) => anyhow::bail!("{} cannot be looked up: {why}", whose.kind),
+                Discovered::Unserved { why, .. } => {
+                    anyhow::bail!("{} cannot be looked up: {why}", whose.kind)
+                }
             },
         };
         let Some(api) = found else { return Ok(Some(RecordOperationResult::ParentGone)) };

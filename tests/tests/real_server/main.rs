@@ -91,4 +91,5 @@ mod trust;
 mod uncounted;
 mod upgrade;
 mod verdicts;
+mod versions;
 mod wire;

@@ -37,7 +37,7 @@ impl AbsenceProof {
             Ok(Discovered::Absent) => {
                 (ApiFailureCause::NotInstalled, "discovery does not list it any more".to_owned())
             }
-            Ok(Discovered::Unserved(why)) => (ApiFailureCause::NotInstalled, why.clone()),
+            Ok(Discovered::Unserved { why, .. }) => (ApiFailureCause::NotInstalled, why.clone()),
             Ok(Discovered::Served(api)) => (ApiFailureCause::NotInstalled, format!("{api} is served again")),
             Err(error) => (error.cause, error.to_string()),
         };
@@ -81,7 +81,8 @@ mod tests {
     #[test]
     fn a_kind_that_some_version_still_has_is_never_absent() {
         let mut proof = AbsenceProof::default();
-        let unserved = || Ok(Discovered::Unserved("v1 does not serve it".into()));
+        let why = "v1 does not serve it".to_owned();
+        let unserved = || Ok(Discovered::Unserved { why: why.clone(), elsewhere: None });
         for _ in 0..20 {
             assert!(is_trouble(proof.judge(&unserved(), false).as_ref()));
             proof.wait(&unserved(), CONFIRMATION_WAIT);

@@ -82,8 +82,10 @@ impl KindTask {
         let mut absence = AbsenceProof::default();
         for failures in 1.. {
             let found = discover(&self.context.client, group, self.plan.version.as_deref(), kind).await;
-            if let Ok(Discovered::Served(api)) = found {
-                return api;
+            match &found {
+                Ok(Discovered::Served(api)) => return api.clone(),
+                Ok(Discovered::Unserved { elsewhere: Some(api), .. }) => self.write_elsewhere(api),
+                _ => {}
             }
             match absence.judge(&found, self.context.reflector.count_held(self.plan.id) > 0) {
                 None => {
@@ -112,6 +114,17 @@ impl KindTask {
             sleep(wait).await;
         }
         unreachable!("counted to the end of u32 by waiting a while each")
+    }
+
+    /// Lets what stands on objects of the kind be taken back in a version that it is served in, though not as the policy asks
+    /// for it: they are the same objects. They are not followed there, because another version may say other things of them.
+    fn write_elsewhere(&self, api: &ApiKind) {
+        let is_there = |held: &ResolvedKind| held.api == *api;
+        if self.context.resolved.get(&self.plan.id).is_some_and(|held| is_there(&held)) {
+            return;
+        }
+        let resolved = ResolvedKind { id: self.plan.id, api: api.clone(), doubts: Arc::default() };
+        self.feed_reflector(|_| self.context.resolved.insert(self.plan.id, Arc::new(resolved)));
     }
 
     async fn follow_kind(&self, api: ApiKind) {

@@ -12,6 +12,7 @@ use policy::{
     is_status_owned_by_others,
 };
 use readiness::Time;
+use watcher::ApiFailureCause;
 use watcher::reflector::RuleSuspension;
 use watcher::status::time;
 
@@ -233,10 +234,11 @@ fn watching_condition(
     let (mut absent, mut forbidden, mut stale) = (Vec::new(), Vec::new(), Vec::new());
     for (group, kind) in watched_kinds(compiled) {
         let label = kind_label(group, kind);
-        match snapshot.kinds.values().find(|k| k.label == label).map(|k| k.state) {
-            Some(KindState::Absent) => absent.push(label),
-            Some(KindState::Forbidden) => forbidden.push(label),
-            Some(KindState::Stale) => stale.push(label),
+        let Some(numbers) = snapshot.kinds.values().find(|kind| kind.label == label) else { continue };
+        match numbers.state {
+            KindState::Absent => absent.push(label),
+            KindState::Forbidden => forbidden.push(label),
+            KindState::Stale => stale.push(stale_words(label, numbers.trouble.as_deref())),
             _ => {}
         }
     }
@@ -264,6 +266,14 @@ fn watching_condition(
         );
     }
     (true, PolicyReason::Watching, String::new())
+}
+
+/// A kind that is stale. Where it is not served as it should be, that is what there is to mend; the words of a failure change too
+/// often for a status.
+fn stale_words(label: String, trouble: Option<&str>) -> String {
+    let is_elsewhere = ApiFailureCause::NotInstalled.metric_label();
+    let why = trouble.and_then(|trouble| trouble.strip_prefix(is_elsewhere)?.strip_prefix(": "));
+    why.map_or(label.clone(), |why| format!("{label} ({why})"))
 }
 
 /// A rule that is not evaluated for a while. How many objects, and when it is over, is left out: a status that

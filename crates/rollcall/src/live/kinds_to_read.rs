@@ -158,13 +158,13 @@ impl KindPlaces {
                     continue;
                 }
                 // A kind that is just being installed is not served yet: it is looked for once more.
-                Ok(Discovered::Unserved(_)) if self.absent.get(key) == Some(&false) => {
+                Ok(Discovered::Unserved { .. }) if self.absent.get(key) == Some(&false) => {
                     self.absent.insert(key.clone(), true);
                     continue;
                 }
                 // Nor is one that was not there a moment ago to be doubted because of one request.
                 Err(_) if self.absent.contains_key(key) => continue,
-                Ok(Discovered::Unserved(why)) => why,
+                Ok(Discovered::Unserved { why, .. }) => why,
                 Err(error) => error.to_string(),
             };
             self.hidden.insert(key.clone());

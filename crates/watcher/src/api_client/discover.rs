@@ -55,8 +55,13 @@ struct GroupName {
 pub enum Discovered {
     /// It is served here.
     Served(ApiKind),
-    /// It is not served where it was looked for, and yet it may be there: why.
-    Unserved(String),
+    /// It is not served where it was looked for, and yet it may be there.
+    Unserved {
+        /// Why that is not known, or where it is served.
+        why: String,
+        /// The kind in a version that was not asked for.
+        elsewhere: Option<ApiKind>,
+    },
     /// The server lists what it serves, and no version of the group has it.
     Absent,
 }
@@ -77,22 +82,24 @@ pub async fn discover(
     if versions.is_empty() {
         // The group's own page may be missing for a moment, as may any: only the list of all groups can lack it.
         let listed = is_group_listed(client, group).await?;
-        let why = || Discovered::Unserved(format!("API group {group} is listed and serves no version"));
-        return Ok(if listed { why() } else { Discovered::Absent });
+        let why = format!("API group {group} is listed and serves no version");
+        let unserved = Discovered::Unserved { why, elsewhere: None };
+        return Ok(if listed { unserved } else { Discovered::Absent });
     }
-    let mut doubt = None;
+    let (mut doubt, mut elsewhere) = (None, None);
     for other in versions.iter().filter(|other| Some(other.as_str()) != version) {
         match find_served_kind(client, group, other, kind).await? {
             InVersion::Served(found) if version.is_none() => return Ok(Discovered::Served(found)),
             InVersion::Served(found) => {
                 doubt =
                     Some(format!("it is served as {}, not in the version asked for", found.api_version()));
+                elsewhere.get_or_insert(found);
             }
             InVersion::Lacking => {}
             InVersion::NoPage => doubt = Some(format!("the resources of {group}/{other} cannot be listed")),
         }
     }
-    Ok(doubt.map_or(Discovered::Absent, Discovered::Unserved))
+    Ok(doubt.map_or(Discovered::Absent, |why| Discovered::Unserved { why, elsewhere }))
 }
 
 /// Whether the list of all groups has this one.

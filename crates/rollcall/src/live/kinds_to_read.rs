@@ -2,7 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use policy::{CompiledGroup, CompiledPolicy, GROUP_KIND, KindKey, RECORD_KIND};
+use aggregator::Acceptance;
+use policy::{
+    CompiledGroup, CompiledPolicy, GROUP_KIND, IdRegistry, KindKey, PolicyInUse, RECORD_KIND, Released,
+    UnreadLibraries, build_plan,
+};
 use watcher::{ApiKind, Discovered, discover};
 
 use super::target::KindName;
@@ -12,7 +16,7 @@ pub(super) struct KindToRead {
     pub(super) api: ApiKind,
     /// `None` for all.
     pub(super) namespace: Option<String>,
-    /// `true` if the full text is needed: the object may be a parent, or a rule of a policy evaluates it.
+    /// `true` if the full text is needed: the object may be a parent, or a rule or a proof of a policy reads it.
     pub(super) whole: bool,
 }
 
@@ -40,9 +44,11 @@ impl AskedKinds {
         standalone: impl Iterator<Item = &'p KindName>,
     ) -> AskedKinds {
         let mut asked = AskedKinds::default();
-        for policy in policies {
+        let policies: Vec<&CompiledPolicy> = policies.collect();
+        for policy in &policies {
             asked.add_policy(policy);
         }
+        asked.mark_whole(&policies);
         for kind in standalone {
             asked.entry(&kind.group, &kind.kind, None);
         }
@@ -56,11 +62,10 @@ impl AskedKinds {
 
     fn add_policy(&mut self, policy: &CompiledPolicy) {
         let parent = &policy.parent;
-        self.entry(&parent.group, &parent.kind, parent.version.as_deref()).whole = true;
+        self.entry(&parent.group, &parent.kind, parent.version.as_deref());
         for group in &policy.groups {
             let kind = &group.kind;
             let asked = self.entry(&kind.group, &kind.kind, kind.version.as_deref());
-            asked.whole |= group.rule.is_some();
             asked.everywhere |= !group.namespaces.is_empty();
             self.below.insert((parent_key(policy), group_key(group)));
         }
@@ -71,6 +76,25 @@ impl AskedKinds {
         }
         if policy.namespace_selector.is_some() {
             self.entry("", "Namespace", None);
+        }
+    }
+
+    /// Marks the kinds whose objects are read whole: those of which the service takes in more than their metadata and status by
+    /// the same policies.
+    fn mark_whole(&mut self, policies: &[&CompiledPolicy]) {
+        let mut registry = IdRegistry::default();
+        let in_use: Vec<PolicyInUse> = policies
+            .iter()
+            .map(|policy| PolicyInUse {
+                id: registry.new_policy_id(),
+                name: String::new(),
+                compiled: (*policy).clone(),
+                acceptance: Acceptance::Accepted,
+            })
+            .collect();
+        let plan = build_plan(&in_use, &Released::new(), &mut registry, &UnreadLibraries);
+        for kind in plan.kinds.into_values().filter(|kind| kind.interest.reads_whole()) {
+            self.kinds.entry(kind.key).or_default().whole = true;
         }
     }
 
@@ -309,6 +333,28 @@ mod tests {
     fn everywhere(places: &KindPlaces, asked: &AskedKinds) -> Vec<String> {
         let places = places.list_places(asked).into_iter();
         places.filter(|place| place.namespace.is_none()).map(|place| place.api.kind).collect()
+    }
+
+    #[test]
+    fn what_parents_rules_and_proofs_read_is_read_whole() {
+        let compiled =
+            |spec: Value| policy::compile(&serde_json::from_value(spec).unwrap(), STUCK_AFTER).unwrap();
+        let child = |kind: &str| json!({ "kind": { "group": "example.com", "kind": kind } });
+        let policy = |parent: &str, proof: Option<&str>, child: Value| {
+            let parent = json!({ "group": "example.com", "kind": parent });
+            compiled(json!({ "parent": parent, "children": [child], "proof": proof }))
+        };
+        let mut judged = child("Volume");
+        judged["ready"] = json!({ "cel": { "current": "self.spec.ok" } });
+        let policies = [
+            policy("Shop", Some("children.all(c, c.spec.ok == true)"), child("Database")),
+            policy("Queue", Some("parent.spec.ok == true"), child("Topic")),
+            policy("Pool", None, judged),
+            policy("Tenant", None, child("Disk")),
+        ];
+        let asked = AskedKinds::collect(policies.iter(), [].iter());
+        let lean = asked.kinds.iter().filter(|(_, kind)| !kind.whole).map(|((_, kind), _)| kind.as_str());
+        assert_eq!(lean.collect::<Vec<_>>(), ["Disk"]);
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod page_below;
 mod past;
 mod picture;
 mod plan;
+mod proofs;
 mod reading;
 mod release;
 mod rights;

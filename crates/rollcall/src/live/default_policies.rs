@@ -1,4 +1,4 @@
-//! What targets are judged by that no policy is about: default policies, and built-in rules.
+//! What targets are judged by that no policy chooses: default policies, and built-in rules.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ use super::pick::TreeObjectIndex;
 use super::target::KindName;
 use crate::limits::STUCK_AFTER;
 
-/// Kinds of targets that are parents in no policy.
+/// Kinds of targets that are parents in no policy, or not all of which are.
 #[derive(Default)]
 pub(super) struct DefaultPolicies {
     /// A policy for each that is no built-in kind: it selects common workloads that the parent owns.
@@ -30,7 +30,7 @@ pub(super) struct DefaultPolicies {
 }
 
 impl DefaultPolicies {
-    /// Adds a kind of which no policy has parents.
+    /// Adds a kind whose objects are judged where no policy has them as parents.
     pub(super) fn add_kind(&mut self, kind: &KindName) -> anyhow::Result<()> {
         if !matches!(RuleKind::from_group_kind(&kind.group, &kind.kind), RuleKind::Other | RuleKind::Run) {
             self.standalone.insert(kind.clone());
@@ -38,6 +38,11 @@ impl DefaultPolicies {
             self.compiled.push(default_policy(kind)?);
         }
         Ok(())
+    }
+
+    /// Returns `true` if objects of this kind are judged that no policy chooses.
+    pub(super) fn has_kind(&self, kind: &KindName) -> bool {
+        self.kinds.contains(kind) || self.standalone.contains(kind)
     }
 
     /// Returns `true` if there is no target of such a kind.

@@ -36,7 +36,7 @@ pub(super) struct ClusterFollower {
     /// Number of the next stream.
     next_stream: usize,
     next_discovery: Instant,
-    /// Other policies are in force than when it was last found out what to follow.
+    /// Other policies judge than when it was last found out what to follow.
     lacks_places: bool,
 }
 
@@ -129,6 +129,11 @@ impl ClusterFollower {
                 self.follow_elsewhere(&cluster.client, place);
             }
         }
+    }
+
+    /// More is asked for than when it was last found out what to follow: it is followed with the next change.
+    pub(super) fn note_more_asked(&mut self) {
+        self.lacks_places = true;
     }
 
     /// Lets the policies that stand for groups be those of the groups as they are now, and follows what these ask for. Returns

@@ -56,10 +56,10 @@ impl TargetPicker<'_> {
     }
 }
 
-/// Returns the targets that no object was found for, as the user wrote them.
-pub(super) fn missing_targets(found: &[TreeNode], targets: &[ObjectTarget]) -> Vec<String> {
+/// Returns the targets that no object was found for.
+pub(super) fn missing_targets<'t>(found: &[TreeNode], targets: &'t [ObjectTarget]) -> Vec<&'t ObjectTarget> {
     let lacks = |target: &&ObjectTarget| !found.iter().any(|node| target.matches_node(node));
-    targets.iter().filter(lacks).map(ToString::to_string).collect()
+    targets.iter().filter(lacks).collect()
 }
 
 /// Identity of an object for a person: group, kind, namespace, name.
@@ -139,6 +139,6 @@ mod tests {
     fn what_was_not_found_is_named() {
         let found = [node("Shop", "books", vec![])];
         let targets = [target("Shop", "", Some("books")), target("Shop", "", Some("toys"))];
-        assert_eq!(missing_targets(&found, &targets), ["Shop toys"]);
+        assert_eq!(missing_targets(&found, &targets), [&targets[1]]);
     }
 }

@@ -33,13 +33,15 @@ pub(super) struct PolicyCluster {
     /// Groups are read even where no policy stands for one: they make policies.
     asks_for_groups: bool,
     policies: DecidedPolicies,
-    /// What targets are judged by that no policy is about.
+    /// What targets are judged by that no policy chooses.
     defaults: DefaultPolicies,
     places: KindPlaces,
     /// Why policies of the cluster are not known: they could not be read, or one does not tell what it is about.
     unknown_policies: Option<String>,
     /// Kinds that could not be read, with the error; each is reported once.
     unread: BTreeMap<String, String>,
+    /// Targets that no policy chooses; each is reported once.
+    unchosen: Vec<String>,
 }
 
 impl PolicyCluster {
@@ -101,6 +103,7 @@ impl PolicyCluster {
             places: KindPlaces::new(namespace),
             unknown_policies: None,
             unread: BTreeMap::new(),
+            unchosen: Vec::new(),
         }
     }
 
@@ -147,6 +150,41 @@ impl PolicyCluster {
         self.defaults.add_kind(kind)
     }
 
+    /// Targets that are among these objects and stand in none of these trees are judged as if there were no policy, from now on:
+    /// none chooses them. Returns `true` if there are such: by what they are judged then, more may have to be read.
+    pub(super) fn adopt_unchosen(
+        &mut self,
+        targets: &[ObjectTarget],
+        trees: &[TreeNode],
+        objects: &[&ParentObject],
+    ) -> anyhow::Result<bool> {
+        let is_unchosen = |target: &&ObjectTarget| {
+            !is_group_kind(&target.kind)
+                && !self.defaults.has_kind(&target.kind)
+                && !self.rests_on_unread_labels(&target.kind)
+                && !trees.iter().any(|tree| target.stands_in(tree))
+                && objects.iter().any(|object| target.matches_object(object))
+        };
+        let unchosen: Vec<&ObjectTarget> = targets.iter().filter(is_unchosen).collect();
+        for target in &unchosen {
+            self.defaults.add_kind(&target.kind)?;
+            let is_judged = if target.name.is_some() { "it is judged" } else { "they are judged" };
+            self.unchosen.push(format!("no policy chooses {target}: {is_judged} as without policies"));
+        }
+        Ok(!unchosen.is_empty())
+    }
+
+    /// Returns `true` if it is not known which objects of this kind policies choose, because the labels of their namespaces could
+    /// not be read.
+    fn rests_on_unread_labels(&self, kind: &KindName) -> bool {
+        let is_hidden = self.places.hidden.contains(&(String::new(), "Namespace".to_owned()));
+        let asks = |(_, policy): (&str, &CompiledPolicy)| {
+            let parent = &policy.parent;
+            policy.namespace_selector.is_some() && parent.group == kind.group && parent.kind == kind.kind
+        };
+        is_hidden && self.policies.in_use().any(asks)
+    }
+
     /// Why it is not known what all policies ask for, if it is not.
     pub(super) fn unknown_policies_text(&self) -> Option<&str> {
         self.unknown_policies.as_deref()
@@ -172,8 +210,11 @@ impl PolicyCluster {
         self.defaults.compiled.iter().map(|(name, policy)| (name.as_str(), policy))
     }
 
-    /// Reports once what could not be read.
+    /// Reports once what could not be read, and which targets no policy chooses.
     pub(super) fn report_unread(&mut self) {
+        for line in std::mem::take(&mut self.unchosen) {
+            print_error_line(&line);
+        }
         for (what, why) in std::mem::take(&mut self.unread) {
             print_error_line(&format!("not read: {what}: {why}"));
         }
@@ -257,14 +298,25 @@ impl PolicyCluster {
         &self.places.hidden
     }
 
-    /// Whether the first of these targets that was not found exists, if that cannot be known.
-    pub(super) fn unseen_target_text(&self, targets: &[ObjectTarget], found: &[TreeNode]) -> Option<String> {
-        let is_unseen = |target: &&ObjectTarget| {
-            let hidden = |(group, kind): &KindKey| *group == target.kind.group && *kind == target.kind.kind;
-            self.places.hidden.iter().any(hidden) && !found.iter().any(|node| target.matches_node(node))
-        };
-        let unseen = targets.iter().find(is_unseen)?;
-        Some(format!("{unseen}: objects of its kind could not be read, so it is not known whether it exists"))
+    /// Why nothing can be said of this target, of which no tree has a node, if that is not because there is no such object;
+    /// `exists` if there is one among those that were read.
+    pub(super) fn unseen_target_text(&self, target: &ObjectTarget, exists: bool) -> Option<String> {
+        let hidden = |(group, kind): &KindKey| *group == target.kind.group && *kind == target.kind.kind;
+        if self.places.hidden.iter().any(hidden) {
+            return Some(format!(
+                "{target}: objects of its kind could not be read, so it is not known whether it exists"
+            ));
+        }
+        (exists && self.rests_on_unread_labels(&target.kind)).then(|| {
+            format!(
+                "{target}: the labels of its namespace could not be read, so it is not known whether a policy chooses it"
+            )
+        })
+    }
+
+    /// What is said of a target of which no tree has a node.
+    pub(super) fn missing_target_text(&self, target: &ObjectTarget, exists: bool) -> String {
+        self.unseen_target_text(target, exists).unwrap_or_else(|| format!("there is no {target}"))
     }
 
     /// Returns `true` for a kind that is evaluated by itself.

@@ -20,6 +20,7 @@ use super::pick::{NodeTimes, TreeNodeKey, TreeObjectIndex, node_key};
 use super::policy_cluster::{MAX_CONCURRENT_LISTS, PolicyCluster};
 use super::read_error::read_error_text;
 use super::since::leaf_since;
+use super::target::ObjectTarget;
 
 /// Everything that was read.
 pub(super) struct ClusterSurvey {
@@ -31,8 +32,22 @@ pub(super) struct ClusterSurvey {
 }
 
 impl ClusterSurvey {
-    /// Reads everything once and aggregates it.
-    pub(super) async fn read(cluster: &mut PolicyCluster, now: Time) -> ClusterSurvey {
+    /// Reads everything once and aggregates it. Where a target is found that no policy chooses, it is read once more, with what that
+    /// one is judged by.
+    pub(super) async fn read(
+        cluster: &mut PolicyCluster,
+        targets: &[ObjectTarget],
+        now: Time,
+    ) -> anyhow::Result<ClusterSurvey> {
+        let survey = ClusterSurvey::read_once(cluster, now).await;
+        let objects: Vec<_> = survey.kept_objects.iter().collect();
+        if cluster.adopt_unchosen(targets, &survey.trees, &objects)? {
+            return Ok(ClusterSurvey::read_once(cluster, now).await);
+        }
+        Ok(survey)
+    }
+
+    async fn read_once(cluster: &mut PolicyCluster, now: Time) -> ClusterSurvey {
         let mut survey = ClusterSurvey {
             trees: Vec::new(),
             kept_objects: Vec::new(),
@@ -84,6 +99,11 @@ impl ClusterSurvey {
     /// Returns an index of the objects that were kept.
     pub(super) fn object_index(&self) -> TreeObjectIndex<'_> {
         TreeObjectIndex::new(&self.kept_objects.iter().collect::<Vec<_>>())
+    }
+
+    /// Returns `true` if this target was read, whether or not a tree shows it.
+    pub(super) fn has_object(&self, target: &ObjectTarget) -> bool {
+        self.kept_objects.iter().any(|object| target.matches_object(object))
     }
 
     /// Adds kinds of which objects are shown that were not read with it.

@@ -3,9 +3,11 @@
 use std::fmt;
 
 use anyhow::bail;
+use inspect::api_group;
 use inspect::discover::{discover_apis, served_kinds};
 use kube::discovery::Scope;
 use rollcall_core::TreeNode;
+use watcher::ParentObject;
 
 /// A kind as API discovery returned it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,10 +30,25 @@ pub(super) struct ObjectTarget {
 impl ObjectTarget {
     /// Returns `true` if this node is the target.
     pub(super) fn matches_node(&self, node: &TreeNode) -> bool {
-        self.kind.kind == node.kind
-            && self.kind.group == node.group
-            && self.namespace.as_ref().is_none_or(|namespace| *namespace == node.namespace)
-            && self.name.as_ref().is_none_or(|name| *name == node.name)
+        self.matches_name([&node.group, &node.kind, &node.namespace, &node.name])
+    }
+
+    /// Returns `true` if this object is the target.
+    pub(super) fn matches_object(&self, object: &ParentObject) -> bool {
+        let meta = &object.child.meta;
+        self.matches_name([api_group(object), &meta.kind, &meta.namespace, &meta.name])
+    }
+
+    /// Returns `true` if the target stands anywhere in this tree.
+    pub(super) fn stands_in(&self, tree: &TreeNode) -> bool {
+        self.matches_node(tree) || tree.children.iter().any(|child| self.stands_in(child))
+    }
+
+    fn matches_name(&self, [of_group, of_kind, of_namespace, of_name]: [&str; 4]) -> bool {
+        self.kind.kind == of_kind
+            && self.kind.group == of_group
+            && self.namespace.as_ref().is_none_or(|namespace| namespace == of_namespace)
+            && self.name.as_ref().is_none_or(|name| name == of_name)
     }
 }
 

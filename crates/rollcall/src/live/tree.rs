@@ -55,7 +55,7 @@ pub(crate) async fn print_tree(cluster: &ClusterArgs, args: &TreeArgs) -> anyhow
         return watch_tree(&mut cluster, &selection, args.output).await;
     }
     let now = current_time();
-    let mut survey = ClusterSurvey::read(&mut cluster, now).await;
+    let mut survey = ClusterSurvey::read(&mut cluster, &targets, now).await?;
     let mut trees = std::mem::take(&mut survey.trees);
     let mut uncounted = UncountedFindings::default();
     if targets.is_empty() {
@@ -70,7 +70,7 @@ pub(crate) async fn print_tree(cluster: &ClusterArgs, args: &TreeArgs) -> anyhow
     let moments = |node: &TreeNode| uncounted.node_times(node).unwrap_or_else(|| counted_times(node));
     selection.prune(&mut trees, &moments);
     for missing in missing_targets(&trees, &targets) {
-        print_error_line(&format!("there is no {missing}"));
+        print_error_line(&cluster.missing_target_text(missing, survey.has_object(missing)));
     }
     let code = tree_table::print_trees(&trees, args.output, &|node| node_age(&moments(node), now))?;
     Ok(ExitCode::from(cluster.exit_code(code)))

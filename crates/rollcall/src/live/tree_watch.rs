@@ -58,6 +58,10 @@ pub(super) async fn watch_tree(
         let objects = following.known_objects();
         let index = TreeObjectIndex::new(&objects);
         let trees = cluster.build_trees(&objects, now);
+        if cluster.adopt_unchosen(selection.targets, &trees, &objects)? {
+            following.note_more_asked();
+            continue;
+        }
         let answers = PolicyAnswers::collect(if below.is_some() { &trees[..] } else { &[] });
         let mut shown = selection.pick(trees);
         if let Some(below) = &mut below {

@@ -31,5 +31,6 @@ mod slow_rules;
 mod strangers;
 mod suggest;
 mod terminal;
+mod unchosen;
 mod uncounted;
 mod watching;

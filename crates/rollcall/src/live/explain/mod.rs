@@ -30,7 +30,6 @@ use super::pick::{NodeTimes, TreeObjectIndex};
 use super::policy_cluster::PolicyCluster;
 use super::scope_args::ScopeArgs;
 use super::survey::ClusterSurvey;
-use super::target::ObjectTarget;
 use super::uncounted::{PolicyAnswers, UNCOUNTED_ROLE};
 use super::uncounted_search::{SearchDepth, add_uncounted};
 use crate::eval::{OutputFormat, current_time};
@@ -74,9 +73,9 @@ pub(crate) async fn explain_targets(cluster: &ClusterArgs, args: &ExplainArgs) -
         bail!("name an object: `rollcall explain KIND/NAME`");
     }
     let now = current_time();
-    let mut survey = ClusterSurvey::read(&mut cluster, now).await;
+    let mut survey = ClusterSurvey::read(&mut cluster, &targets, now).await?;
     let answers = PolicyAnswers::collect(&survey.trees);
-    survey.trees.retain(|tree| contains_target(tree, &targets));
+    survey.trees.retain(|tree| targets.iter().any(|target| target.stands_in(tree)));
     let depth = if args.slow { SearchDepth::Everything } else { SearchDepth::AboveWorkloads };
     let mut uncounted = add_uncounted(&mut cluster, &mut survey.trees, &answers, depth, now).await;
     survey.add_kinds(std::mem::take(&mut uncounted.kinds));
@@ -98,18 +97,13 @@ pub(crate) async fn explain_targets(cluster: &ClusterArgs, args: &ExplainArgs) -
     cluster.report_unread();
     write_stdout(&text)?;
     let absent = targets.iter().filter(|target| !leads.iter().any(|lead| target.matches_node(lead.node)));
-    let absent: Vec<String> = absent.map(ToString::to_string).collect();
+    let absent: Vec<String> =
+        absent.map(|target| cluster.missing_target_text(target, survey.has_object(target))).collect();
     for what in &absent {
-        print_error_line(&format!("there is no {what}"));
+        print_error_line(what);
     }
     let unready = leads.iter().any(|lead| !is_node_ready(lead.node));
     Ok(ExitCode::from(cluster.exit_code(if unready { 1 } else { u8::from(!absent.is_empty()) * 2 })))
-}
-
-/// Returns `true` if a target stands anywhere in this tree.
-fn contains_target(tree: &TreeNode, targets: &[ObjectTarget]) -> bool {
-    targets.iter().any(|target| target.matches_node(tree))
-        || tree.children.iter().any(|child| contains_target(child, targets))
 }
 
 /// State shared by all explanations.

@@ -201,7 +201,7 @@ async fn judge_suggestions(
     let compiled = compile_suggestions(suggestions)?;
     let policies = compiled.into_iter().map(|(found, policy)| (found.name, policy)).collect();
     let mut cluster = PolicyCluster::of_policies(client.clone(), policies, namespace.map(str::to_owned));
-    let trees = ClusterSurvey::read(&mut cluster, current_time()).await.trees;
+    let trees = ClusterSurvey::read(&mut cluster, &[], current_time()).await?.trees;
     cluster.report_unread();
     for suggestion in suggestions.iter_mut().filter(|suggestion| suggestion.left_out.is_none()) {
         let key = (suggestion.group.clone(), suggestion.kind.clone());

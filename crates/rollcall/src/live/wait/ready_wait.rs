@@ -94,10 +94,17 @@ pub(super) async fn wait_until_ready(
         let found = quiet.find_targets(&cluster, &objects, &targets, now, |since| {
             pick_targets(cluster.build_trees_since(&objects, (since, now)), &targets)
         });
+        if cluster.adopt_unchosen(&targets, &found, &objects)? {
+            following.note_more_asked();
+            continue;
+        }
         let state = match check_targets(&found, &targets) {
             WaitState::Ready => confirm_ready(&cluster, following.trouble_text()),
             WaitState::Waiting(why) => {
-                let unseen = cluster.unseen_target_text(&targets, &found);
+                let unseen = missing_targets(&found, &targets).into_iter().find_map(|target| {
+                    let exists = objects.iter().any(|object| target.matches_object(object));
+                    cluster.unseen_target_text(target, exists)
+                });
                 unseen.map_or(WaitState::Waiting(why), WaitState::Undetermined)
             }
             state => state,
@@ -157,9 +164,10 @@ fn check_targets(found: &[TreeNode], targets: &[ObjectTarget]) -> WaitState {
     } else {
         String::new()
     };
+    let missing: Vec<String> = lacking.iter().map(ToString::to_string).collect();
     let cause = unready
         .first()
-        .map_or_else(|| format!("{} does not exist", lacking.join(", ")), |node| node_text(node));
+        .map_or_else(|| format!("{} does not exist", missing.join(", ")), |node| node_text(node));
     WaitState::Waiting(of + &cause)
 }
 

@@ -1,6 +1,7 @@
 //! Reads everything that policies select, with the user's own rights, and aggregates it in this process.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use anyhow::bail;
 use policy::offline::OfflineRollup;
@@ -204,6 +205,13 @@ impl PolicyCluster {
     pub(super) fn find_policy(&self, name: &str) -> Option<&CompiledPolicy> {
         let mut judging = self.policies.in_force().chain(self.default_policies());
         judging.find(|(known, _)| *known == name).map(|(_, policy)| policy)
+    }
+
+    /// Longest time that policies leave between a change and what they say of it, so that changes close to each other are one.
+    pub(super) fn longest_debounce(&self) -> Duration {
+        let policies = self.policies.in_use().chain(self.default_policies());
+        let debounced = policies.map(|(_, policy)| 2 * (policy.debounce.quiet + policy.debounce.cap));
+        debounced.max().unwrap_or_default()
     }
 
     fn default_policies(&self) -> impl Iterator<Item = (&str, &CompiledPolicy)> {

@@ -59,9 +59,9 @@ async fn where_nothing_but_quiet_shows_that_an_operator_is_done_quiet_is_waited_
     let mut slow = policy("Shop", "", "Pod");
     slow["spec"]["settle"] = json!("1h");
     let slow = cluster.file("slow.yaml", &slow);
-    let waited = async |name: &str| {
+    let waited = async |name: &str, timeout: &str| {
         let mut command = cluster.bare();
-        command.args(["wait", &format!("shop/{name}"), "--timeout", "7s", "-f", &slow]);
+        command.args(["wait", &format!("shop/{name}"), "--timeout", timeout, "-f", &slow]);
         done(command).await
     };
     let told = json!({ "type": "Ready", "status": "True", "reason": "AllChildrenReady", "message": "1 of 1 ready",
@@ -75,8 +75,10 @@ async fn where_nothing_but_quiet_shows_that_an_operator_is_done_quiet_is_waited_
         shop["status"] = status;
         let shop = cluster.create(&shop);
         cluster.below(&shop, pod(&format!("{name}-0"), None));
-        let (code, out, err) = waited(name).await;
-        assert_eq!(code, Some(expected), "{name}: {out}{err}");
+        for timeout in ["7s", "0s"] {
+            let (code, out, err) = waited(name, timeout).await;
+            assert_eq!(code, Some(expected), "{name} {timeout}: {out}{err}");
+        }
     }
 }
 

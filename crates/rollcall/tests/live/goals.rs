@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use super::cluster::{LiveCluster, custom};
+use super::cluster::{LiveCluster, custom, pod};
 use super::terminal::LiveTerminal;
 
 /// Creates a Shop with these finalizers.
@@ -114,4 +114,30 @@ async fn another_spelling_is_refused_with_those_that_are_known() {
     }
     let (code, _, err) = cluster.run(&["wait", "shop/books", "--for=delete", "-A"]).await;
     assert!(code == Some(2) && err.contains("-n NAMESPACE"), "{err}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_time_to_wait_one_look_answers() {
+    let cluster = LiveCluster::start("goal-once").await;
+    let mut books = custom("Shop", "books");
+    books["status"]["conditions"] = json!([{ "type": "Up", "status": "True", "reason": "Because" }]);
+    let books = cluster.create(&books);
+    let database = cluster.below(&books, custom("Database", "db"));
+    cluster.below(&database, pod("db-0", None));
+    cluster.create(&custom("Shop", "empty"));
+    for (what, goal, code, says) in [
+        ("shop/books", "ready", 0, "Shop books: ready\n"),
+        ("shop/books", "condition=Up", 0, "Shop books: condition met\n"),
+        ("shop/books", "create", 0, "Shop books: created\n"),
+        ("shop/toys", "delete", 0, "Shop toys: deleted\n"),
+        ("shop/empty", "ready", 124, "Database missing"),
+        ("shop/toys", "ready", 124, "Shop toys does not exist: waited too long\n"),
+        ("shop/books", "condition=Down", 124, "Shop books has no condition Down yet: waited too long\n"),
+        ("shop/toys", "create", 124, "Shop toys does not exist: waited too long\n"),
+        ("shop/books", "delete", 124, "its deletion was not requested yet: waited too long\n"),
+    ] {
+        let (ended, out, err) = cluster.run(&["wait", what, "--for", goal, "--timeout", "0s"]).await;
+        assert_eq!(ended, Some(code), "{what} {goal}: {out}{err}");
+        assert!(out.contains(says), "{what} {goal}: {out}{err}");
+    }
 }

@@ -6,18 +6,19 @@ mod quiet_span;
 mod ready_wait;
 mod status_line;
 mod wait_goal;
+mod wait_limit;
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
 use controller::args::ClusterArgs;
-use tokio::time::Instant;
 
 use super::scope_args::ScopeArgs;
 use object_wait::wait_for_objects;
 use ready_wait::wait_until_ready;
 use wait_goal::WaitGoal;
+use wait_limit::WaitLimit;
 
 /// `rollcall wait`.
 #[derive(Args, Debug)]
@@ -30,7 +31,7 @@ pub(crate) struct WaitArgs {
     what: Vec<String>,
     #[command(flatten)]
     scope: ScopeArgs,
-    /// Maximum time to wait.
+    /// Maximum time to wait; with 0s, as in `kubectl wait`, the cluster is asked once.
     #[arg(long, default_value = "5m", value_parser = humantime::parse_duration, value_name = "DURATION")]
     timeout: Duration,
     /// State to wait for: `ready`, the object and all of its children, where an operator that leaves no mark has to be quiet for
@@ -42,9 +43,9 @@ pub(crate) struct WaitArgs {
 }
 
 pub(crate) async fn run_wait(cluster: &ClusterArgs, args: &WaitArgs) -> anyhow::Result<ExitCode> {
-    let deadline = Instant::now() + args.timeout;
+    let limit = WaitLimit::begin(args.timeout);
     match &args.goal {
-        WaitGoal::Ready => wait_until_ready(cluster, &args.scope, &args.what, deadline).await,
-        WaitGoal::Object(goal) => wait_for_objects(cluster, &args.scope, &args.what, goal, deadline).await,
+        WaitGoal::Ready => wait_until_ready(cluster, &args.scope, &args.what, limit).await,
+        WaitGoal::Object(goal) => wait_for_objects(cluster, &args.scope, &args.what, goal, limit).await,
     }
 }

@@ -21,6 +21,7 @@ use super::super::scope_args::ScopeArgs;
 use super::super::target::{ObjectTarget, find_targets};
 use super::status_line::{StatusLine, UNANSWERED_TEXT, end_unanswered};
 use super::wait_goal::ObjectGoal;
+use super::wait_limit::WaitLimit;
 use crate::eval::current_time;
 
 /// Interval of re-evaluation: whether a deletion is stuck changes by the clock alone.
@@ -35,8 +36,9 @@ pub(super) async fn wait_for_objects(
     scope: &ScopeArgs,
     what: &[String],
     goal: &ObjectGoal,
-    deadline: Instant,
+    limit: WaitLimit,
 ) -> anyhow::Result<ExitCode> {
+    let deadline = limit.deadline;
     let mut line = StatusLine::default();
     let Ok(opened) = timeout_at(deadline, ObjectFollower::open(cluster, scope, what)).await else {
         return end_unanswered(&mut line);
@@ -51,8 +53,11 @@ pub(super) async fn wait_for_objects(
             line.end_with(&titles.join(", "), goal.done_word())?;
             return Ok(ExitCode::SUCCESS);
         };
-        line.show_text(&text);
         last = text;
+        if limit.is_single_look {
+            break;
+        }
+        line.show_text(&last);
     }
     line.end_with(&last, "waited too long")?;
     Ok(ExitCode::from(124))

@@ -7,6 +7,7 @@ use anyhow::bail;
 use controller::args::ClusterArgs;
 use rollcall_core::TreeNode;
 use tokio::time::{Instant, timeout_at};
+use watcher::ParentObject;
 
 use super::super::follow::ClusterFollower;
 use super::super::node_reason::{find_undetermined, is_node_ready};
@@ -19,6 +20,7 @@ use super::super::uncounted::{PolicyAnswers, worst_uncounted};
 use super::super::uncounted_search::{SearchDepth, add_uncounted};
 use super::quiet_span::QuietSpan;
 use super::status_line::{StatusLine, UNANSWERED_TEXT, end_unanswered};
+use super::wait_limit::WaitLimit;
 use crate::eval::current_time;
 
 /// Time after which what no policy counts is looked for, and again after each time. 5 s and 30 s.
@@ -72,8 +74,9 @@ pub(super) async fn wait_until_ready(
     cluster: &ClusterArgs,
     scope: &ScopeArgs,
     what: &[String],
-    deadline: Instant,
+    limit: WaitLimit,
 ) -> anyhow::Result<ExitCode> {
+    let deadline = limit.deadline;
     let mut line = StatusLine::default();
     let Ok(opened) = timeout_at(deadline, open_cluster(cluster, scope, what)).await else {
         return end_unanswered(&mut line);
@@ -91,8 +94,11 @@ pub(super) async fn wait_until_ready(
     while timeout_at(deadline, following.wait_for_change(&mut cluster)).await.is_ok() {
         let (objects, now) = (following.known_objects(), current_time());
         let answers = below.collect_answers(|| cluster.build_trees(&objects, now));
+        // A single look judges as if nothing changed until the policies have their say: none would say a thing at once.
+        let debounce = if limit.is_single_look { cluster.longest_debounce() } else { Duration::ZERO };
+        let judged_at = now + debounce;
         let found = quiet.find_targets(&cluster, &objects, &targets, now, |since| {
-            pick_targets(cluster.build_trees_since(&objects, (since, now)), &targets)
+            pick_targets(cluster.build_trees_since(&objects, (since, judged_at)), &targets)
         });
         if cluster.adopt_unchosen(&targets, &found, &objects)? {
             following.note_more_asked();
@@ -100,13 +106,8 @@ pub(super) async fn wait_until_ready(
         }
         let state = match check_targets(&found, &targets) {
             WaitState::Ready => confirm_ready(&cluster, following.trouble_text()),
-            WaitState::Waiting(why) => {
-                let unseen = missing_targets(&found, &targets).into_iter().find_map(|target| {
-                    let exists = objects.iter().any(|object| target.matches_object(object));
-                    cluster.unseen_target_text(target, exists)
-                });
-                unseen.map_or(WaitState::Waiting(why), WaitState::Undetermined)
-            }
+            WaitState::Waiting(why) => find_unseen(&cluster, &objects, &found, &targets)
+                .map_or(WaitState::Waiting(why), WaitState::Undetermined),
             state => state,
         };
         let (text, word, code) = match state {
@@ -116,8 +117,11 @@ pub(super) async fn wait_until_ready(
                 }
                 let why = why + &below.text;
                 let why = following.trouble_text().map_or(why.clone(), |trouble| format!("{trouble}; {why}"));
-                line.show_text(&why);
                 last = why;
+                if limit.is_single_look {
+                    break;
+                }
+                line.show_text(&last);
                 continue;
             }
             WaitState::Ready => (found.iter().map(node_title).collect::<Vec<_>>().join(", "), "ready", 0),
@@ -141,6 +145,19 @@ fn confirm_ready(cluster: &PolicyCluster, trouble: Option<String>) -> WaitState 
     }
     trouble.map_or(WaitState::Ready, |_| {
         WaitState::Waiting("all were ready when they were last seen".to_owned())
+    })
+}
+
+/// Why nothing can be said of a target that was not found, if that is not because there is none.
+fn find_unseen(
+    cluster: &PolicyCluster,
+    objects: &[&ParentObject],
+    found: &[TreeNode],
+    targets: &[ObjectTarget],
+) -> Option<String> {
+    missing_targets(found, targets).into_iter().find_map(|target| {
+        let exists = objects.iter().any(|object| target.matches_object(object));
+        cluster.unseen_target_text(target, exists)
     })
 }
 

@@ -4,16 +4,19 @@ use super::super::checked_object::CheckedObject;
 use super::super::finding::{DoctorFinding, DoctorSeverity};
 use super::super::inventory::DoctorInventory;
 use inspect::kubectl::shell_quote;
+use policy::GROUP_KIND;
 
 pub(super) const CHECK_NAME: &str = "orphaned-entry";
 
 pub(super) fn run_check(world: &DoctorInventory) -> Vec<DoctorFinding> {
     let kept = |seen: &&CheckedObject| {
-        world.policies.iter().any(|(_, policy)| {
-            !policy.shadow
-                && seen.is_kind(&policy.parent.group, &policy.parent.kind)
-                && policy.selector.matches(&seen.meta.labels)
-        })
+        // What the service says of its own objects needs no policy.
+        seen.group == GROUP_KIND.0
+            || world.policies.iter().any(|(_, policy)| {
+                !policy.shadow
+                    && seen.is_kind(&policy.parent.group, &policy.parent.kind)
+                    && policy.selector.matches(&seen.meta.labels)
+            })
     };
     // A policy that cannot be read might be the one that writes them.
     let unsure =
@@ -64,5 +67,20 @@ mod tests {
         );
         world.invalid_policies.push(("databases".to_owned(), "odd".to_owned()));
         assert_eq!(describe_findings(&run_check(&world)), ["info Database shop/db"]);
+    }
+
+    #[test]
+    fn what_rollcall_says_of_its_own_objects_is_no_orphan() {
+        let entry = |kind: &str, reason: &str| {
+            json!({ "type": kind, "status": "True", "reason": reason, "message": "", "observedGeneration": 2,
+                "lastTransitionTime": "2026-01-01T00:00:00Z" })
+        };
+        let conditions = [entry("Accepted", "Accepted"), entry("Ready", "AllChildrenReady")];
+        let own = |kind: &str| {
+            let mut own = object(kind, "databases", &json!({}), &json!({ "conditions": conditions }));
+            own["apiVersion"] = json!("rollcall.dev/v1alpha1");
+            own
+        };
+        assert_eq!(run_check(&world(&[own("ReadinessPolicy"), own("ReadinessGroup")])), []);
     }
 }

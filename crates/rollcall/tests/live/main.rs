@@ -8,6 +8,7 @@ mod cluster;
 mod credentials;
 mod deletion;
 mod diamonds;
+mod doctor;
 mod drift;
 mod goals;
 mod groups;

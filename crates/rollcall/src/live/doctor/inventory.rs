@@ -31,6 +31,9 @@ const ALWAYS_LISTED: [(&str, &str); 4] =
 /// Kinds of which only the metadata is listed: their content is not needed and may be secret.
 const METADATA_ONLY: [(&str, &str); 3] = [("", "Secret"), ("", "ConfigMap"), ("", "Service")];
 
+/// Labels of a namespace: key and value.
+pub(super) type NamespaceLabels = Vec<(Box<str>, Box<str>)>;
+
 /// Everything that was read. Checks are pure functions of it.
 #[derive(Debug, Default)]
 pub(super) struct DoctorInventory {
@@ -42,6 +45,8 @@ pub(super) struct DoctorInventory {
     pub(super) service_conditions: Vec<(String, String)>,
     pub(super) crds: Vec<Value>,
     pub(super) objects: Vec<CheckedObject>,
+    /// Labels of namespaces by name; `None` if a policy chooses by them and they could not be read.
+    pub(super) namespace_labels: Option<BTreeMap<Box<str>, NamespaceLabels>>,
     /// Kinds of policies that the server does not serve: group and kind.
     pub(super) unserved_kinds: BTreeSet<(String, String)>,
     /// Kinds listed completely, in all namespaces.
@@ -57,6 +62,21 @@ pub(super) struct DoctorInventory {
 }
 
 impl DoctorInventory {
+    /// Whether a policy has this object as a parent; `None` if that rests on the labels of its namespace, which could not be read.
+    pub(super) fn is_parent(&self, policy: &CompiledPolicy, seen: &CheckedObject) -> Option<bool> {
+        let is_selected = seen.is_kind(&policy.parent.group, &policy.parent.kind)
+            && policy.selector.matches(&seen.meta.labels);
+        let namespace = &seen.meta.namespace;
+        match &policy.namespace_selector {
+            Some(_) if !is_selected || namespace.is_empty() => Some(false),
+            Some(selector) => {
+                let labels = self.namespace_labels.as_ref()?.get(namespace);
+                Some(labels.is_some_and(|labels| selector.matches(labels)))
+            }
+            None => Some(is_selected),
+        }
+    }
+
     /// Returns the kinds that CRDs define.
     pub(super) fn custom_kinds(&self) -> BTreeSet<(String, String)> {
         self.crds.iter().filter_map(crd_kind).collect()
@@ -135,6 +155,7 @@ impl InventoryReader {
             print_error_line("nothing could be listed");
         }
         self.read_missing_owners(&known).await;
+        self.read_namespace_labels().await;
         match kopf_events::read_logged_kinds(&self.client, self.namespace.as_deref()).await {
             Ok(logged) => self.inventory.logged = logged,
             Err(why) => _ = self.inventory.unread.insert("Event".to_owned(), why),
@@ -169,6 +190,30 @@ impl InventoryReader {
             {
                 self.inventory.objects.push(owner);
             }
+        }
+    }
+
+    /// Reads the labels of namespaces if a policy chooses its parents by them.
+    async fn read_namespace_labels(&mut self) {
+        if self.inventory.policies.iter().all(|(_, policy)| policy.namespace_selector.is_none()) {
+            return;
+        }
+        match self.read_namespaces().await {
+            Ok(found) => {
+                let labels = found.into_iter().map(|seen| (seen.meta.name, seen.meta.labels));
+                self.inventory.namespace_labels = Some(labels.collect());
+            }
+            Err(error) => self.note_unread("Namespace".to_owned(), &error),
+        }
+    }
+
+    async fn read_namespaces(&self) -> Result<Vec<CheckedObject>, LiveReadError> {
+        let Some(api) = resolve_kind(&self.client, "", None, "Namespace").await? else {
+            return Ok(Vec::new());
+        };
+        match &self.namespace {
+            Some(name) => Ok(get_live_head(&self.client, &api, None, name).await?.into_iter().collect()),
+            None => list_live_heads(&self.client, &api, None).await,
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use policy::CompiledPolicy;
+
 use super::super::checked_object::CheckedObject;
 use super::super::finding::{DoctorFinding, DoctorSeverity};
 use super::super::inventory::DoctorInventory;
@@ -13,11 +15,9 @@ const LAST_OUTCOME_SUFFIX: &str = "/last-outcome";
 
 pub(super) fn run_check(world: &DoctorInventory) -> Vec<DoctorFinding> {
     let is_parent = |seen: &CheckedObject| {
-        let mut of_kind = world
-            .policies
-            .iter()
-            .filter(|(_, policy)| seen.is_kind(&policy.parent.group, &policy.parent.kind));
-        of_kind.any(|(_, policy)| policy.proof.is_none())
+        let lacks_proof = |(_, policy): &(String, CompiledPolicy)| policy.proof.is_none();
+        let mut without_proof = world.policies.iter().filter(|policy| lacks_proof(policy));
+        without_proof.any(|(_, policy)| world.is_parent(policy, seen) == Some(true))
     };
     let mut kinds: BTreeMap<(&str, &str), Vec<&CheckedObject>> = BTreeMap::new();
     for seen in
@@ -48,19 +48,23 @@ fn has_annotation(seen: &CheckedObject, suffix: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::support::{describe_findings, object, world};
+    use super::super::support::{describe_findings, in_namespaces, object, world};
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     #[test]
     fn a_kind_whose_operator_keeps_no_outcome_is_named_once() {
         let mark = json!({ "annotations": { "ops.io/last-handled-configuration": "{}" } });
         let kept = json!({ "annotations": { "ops.io/last-handled-configuration": "{}", "ops.io/last-outcome": "{}" } });
-        let of = |kind: &str, name: &str, metadata| object(kind, name, metadata, &json!({}));
+        let of = |kind: &str, name: &str, metadata: &Value| object(kind, name, metadata, &json!({}));
         let found = run_check(&world(&[of("Database", "a", &mark), of("Database", "b", &mark)]));
         assert_eq!(describe_findings(&found), ["info Database.example.com"]);
         assert!(found[0].evidence.contains("invisible"), "{found:?}");
         assert_eq!(run_check(&world(&[of("Database", "a", &mark), of("Database", "b", &kept)])), []);
         assert_eq!(run_check(&world(&[of("Database", "a", &json!({})), of("Job", "b", &mark)])), []);
+        let mut elsewhere = in_namespaces(&of("Database", "a", &mark));
+        assert_eq!(describe_findings(&run_check(&elsewhere)), ["info Database.example.com"]);
+        elsewhere.objects.retain(|seen| &*seen.meta.namespace != "chosen");
+        assert_eq!(run_check(&elsewhere), []);
     }
 }

@@ -131,6 +131,25 @@ mod support {
         }
     }
 
+    /// Returns an inventory with this Database in three namespaces, one of which the policy chooses by its labels.
+    pub(super) fn in_namespaces(database: &Value) -> DoctorInventory {
+        let placed = ["chosen", "left-out", "unlabelled"].map(|namespace| {
+            let mut placed = database.clone();
+            placed["metadata"]["namespace"] = json!(namespace);
+            placed["metadata"]["uid"] = json!(format!("uid-{namespace}"));
+            placed
+        });
+        let parent = json!({ "group": "example.com", "kind": "Database",
+            "namespaceSelector": { "matchLabels": { "tier": "gold" } } });
+        let label = |value: &str| vec![("tier".into(), value.into())];
+        let labels = [("chosen".into(), label("gold")), ("left-out".into(), label("tin"))];
+        DoctorInventory {
+            policies: vec![policy("Database", &json!({ "parent": parent }))],
+            namespace_labels: Some(labels.into()),
+            ..world(&placed)
+        }
+    }
+
     /// Returns severity and object of each finding.
     pub(super) fn describe_findings(found: &[DoctorFinding]) -> Vec<String> {
         found.iter().map(|finding| format!("{} {}", finding.severity.word(), finding.object)).collect()

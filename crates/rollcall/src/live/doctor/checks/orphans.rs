@@ -9,14 +9,10 @@ use policy::GROUP_KIND;
 pub(super) const CHECK_NAME: &str = "orphaned-entry";
 
 pub(super) fn run_check(world: &DoctorInventory) -> Vec<DoctorFinding> {
-    let kept = |seen: &&CheckedObject| {
+    let kept = |seen: &CheckedObject| {
+        let mut writing = world.policies.iter().filter(|(_, policy)| !policy.shadow);
         // What the service says of its own objects needs no policy.
-        seen.group == GROUP_KIND.0
-            || world.policies.iter().any(|(_, policy)| {
-                !policy.shadow
-                    && seen.is_kind(&policy.parent.group, &policy.parent.kind)
-                    && policy.selector.matches(&seen.meta.labels)
-            })
+        seen.group == GROUP_KIND.0 || writing.any(|(_, policy)| world.is_parent(policy, seen) != Some(false))
     };
     // A policy that cannot be read might be the one that writes them.
     let unsure =
@@ -43,7 +39,7 @@ fn orphan_finding(severity: DoctorSeverity, seen: &CheckedObject) -> DoctorFindi
 
 #[cfg(test)]
 mod tests {
-    use super::super::support::{describe_findings, object, policy, world};
+    use super::super::support::{describe_findings, in_namespaces, object, policy, world};
     use super::*;
     use serde_json::json;
 
@@ -82,5 +78,17 @@ mod tests {
             own
         };
         assert_eq!(run_check(&world(&[own("ReadinessPolicy"), own("ReadinessGroup")])), []);
+    }
+
+    #[test]
+    fn a_parent_in_a_namespace_that_its_policy_leaves_out_is_an_orphan() {
+        let entry = json!({ "type": "Ready", "status": "True", "reason": "AllChildrenReady", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z" });
+        let mut world =
+            in_namespaces(&object("Database", "db", &json!({}), &json!({ "conditions": [entry] })));
+        let orphans = ["warning Database left-out/db", "warning Database unlabelled/db"];
+        assert_eq!(describe_findings(&run_check(&world)), orphans);
+        world.namespace_labels = None;
+        assert_eq!(run_check(&world), [], "any of them may be a parent");
     }
 }

@@ -42,7 +42,7 @@ fn without_parents(world: &DoctorInventory, name: &str, policy: &CompiledPolicy)
     let (mut all, mut matching) = (0_usize, 0_usize);
     for seen in of_kind {
         all += 1;
-        matching += usize::from(policy.selector.matches(&seen.meta.labels));
+        matching += usize::from(world.is_parent(policy, seen) != Some(false));
     }
     if matching > 0 || !world.fully_listed.contains(&key) {
         return None;
@@ -74,7 +74,7 @@ fn missing_child_kinds(world: &DoctorInventory, name: &str, policy: &CompiledPol
 
 #[cfg(test)]
 mod tests {
-    use super::super::support::{describe_findings, object, policy, world};
+    use super::super::support::{describe_findings, in_namespaces, object, policy, world};
     use super::*;
     use serde_json::json;
 
@@ -90,6 +90,18 @@ mod tests {
         // A single namespace is not enough to tell.
         narrow.fully_listed.clear();
         assert!(run_check(&narrow).is_empty());
+    }
+
+    #[test]
+    fn a_policy_whose_namespaces_have_no_parents_is_found() {
+        let mut world = in_namespaces(&object("Database", "db", &json!({}), &json!({})));
+        assert_eq!(run_check(&world), []);
+        world.objects.retain(|seen| &*seen.meta.namespace != "chosen");
+        let found = run_check(&world);
+        assert_eq!(describe_findings(&found), ["warning ReadinessPolicy databases"]);
+        assert!(found[0].evidence.contains("none of 2 Database objects"), "{found:?}");
+        world.namespace_labels = None;
+        assert_eq!(run_check(&world), [], "it may choose all of them");
     }
 
     #[test]

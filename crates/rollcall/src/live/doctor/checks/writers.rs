@@ -11,12 +11,7 @@ pub(super) const CHECK_NAME: &str = "condition-owner";
 pub(super) fn run_check(world: &DoctorInventory) -> Vec<DoctorFinding> {
     let mut found = Vec::new();
     for (name, policy) in world.policies.iter().filter(|(_, policy)| !policy.shadow) {
-        let (group, kind) = (&policy.parent.group, &policy.parent.kind);
-        let parents = world
-            .objects
-            .iter()
-            .filter(|seen| seen.is_kind(group, kind) && policy.selector.matches(&seen.meta.labels));
-        for seen in parents {
+        for seen in world.objects.iter().filter(|seen| world.is_parent(policy, seen) == Some(true)) {
             found.extend(owned_condition(name, policy, seen).or_else(|| rewritten_list(seen)));
             found.extend(seen.unwritable.map(|why| {
                 DoctorFinding::new(DoctorSeverity::Error, CHECK_NAME, seen.display_title())
@@ -68,7 +63,7 @@ fn rewritten_list(seen: &CheckedObject) -> Option<DoctorFinding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::support::{describe_findings, object, policy, world};
+    use super::super::support::{describe_findings, in_namespaces, object, policy, world};
     use super::*;
     use serde_json::{Value, json};
 
@@ -99,6 +94,14 @@ mod tests {
             ["warning Database shop/db"]
         );
         assert!(found(&json!({ "mode": "shadow" }), foreign()).is_empty());
+    }
+
+    #[test]
+    fn only_parents_that_the_policy_chooses_are_looked_at() {
+        let mut world = in_namespaces(&database("kopf", "Created", &json!({ "k:{\"type\":\"Ready\"}": {} })));
+        assert_eq!(describe_findings(&run_check(&world)), ["error Database chosen/db"]);
+        world.namespace_labels = None;
+        assert_eq!(run_check(&world), [], "nobody knows whose they are");
     }
 
     #[test]

@@ -196,9 +196,9 @@ impl PolicyCluster {
         if code == 0 && self.unknown_policies.is_some() { 2 } else { code }
     }
 
-    /// The policies of the cluster that are in force.
-    pub(super) fn policies_in_force(&self) -> impl Iterator<Item = &CompiledPolicy> {
-        self.policies.in_force().map(|(_, policy)| policy)
+    /// The policy of this name that is in force.
+    pub(super) fn find_policy_in_force(&self, name: &str) -> Option<&CompiledPolicy> {
+        self.policies.in_force().find(|(known, _)| *known == name).map(|(_, policy)| policy)
     }
 
     /// The policy of this name that judges.

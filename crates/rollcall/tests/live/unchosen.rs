@@ -3,7 +3,7 @@
 use sandbox::{FaultAction, InjectedFault, RequestVerb};
 use serde_json::{Value, json};
 
-use super::cluster::{LiveCluster, crd, custom, policy};
+use super::cluster::{LiveCluster, crd, custom, pod, policy};
 
 /// A policy for Databases with this in `spec.parent`, and one for Shops that counts them.
 fn write_policies(cluster: &LiveCluster, chosen: &Value) {
@@ -64,6 +64,30 @@ async fn workloads_of_an_object_that_no_policy_chooses_count_as_they_would_witho
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_policy_said_that_does_not_choose_an_object_any_more_is_no_quiet() {
+    let cluster = LiveCluster::start("unchosen-told").await;
+    let mut slow = policy("Database", "", "Pod");
+    slow["spec"]["settle"] = json!("1h");
+    let mut narrow = policy("Database", "", "Pod");
+    narrow["metadata"]["name"] = json!("narrow");
+    narrow["spec"]["parent"]["selector"] = gold()["selector"].clone();
+    narrow["spec"]["condition"] = json!({ "type": "PodsReady" });
+    let file =
+        cluster.text_file("two.yaml", &[slow, narrow].map(|policy| policy.to_string()).join("\n---\n"));
+    let mut mars = custom("Database", "mars");
+    mars["status"] = json!({ "phase": "Up", "conditions": [{ "type": "PodsReady", "status": "True",
+        "reason": "AllChildrenReady", "message": "1 of 1 ready", "observedGeneration": 1,
+        "lastTransitionTime": "2026-01-01T00:00:00Z" }] });
+    let mars = cluster.create(&mars);
+    cluster.below(&mars, pod("mars-0", None));
+    let mut command = cluster.bare();
+    command.args(["wait", "database/mars", "--timeout", "0s", "-f", &file]);
+    let (code, out, err) = super::cluster::done(command).await;
+    assert_eq!(code, Some(124), "{out}{err}");
+    assert!(out.contains("waiting for the operator"), "{out}{err}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_object_that_is_chosen_asks_for_no_more_kinds_than_its_policy() {
     let cluster = LiveCluster::start("unchosen-not").await;
     write_policies(&cluster, &gold());
@@ -71,7 +95,7 @@ async fn an_object_that_is_chosen_asks_for_no_more_kinds_than_its_policy() {
     let mut venus = ready("Database", "venus");
     venus["metadata"]["labels"] = json!({ "tier": "gold" });
     let venus = cluster.create(&venus);
-    cluster.below(&venus, super::cluster::pod("venus-0", None));
+    cluster.below(&venus, pod("venus-0", None));
     let (code, out, err) = cluster.run(&["wait", "database/venus", "--timeout", "8s"]).await;
     assert_eq!(code, Some(0), "{out}{err}");
     assert!(!err.contains("no policy chooses"), "{err}");

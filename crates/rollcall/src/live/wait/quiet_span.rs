@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use inspect::api_group;
 use readiness::rollup::ParentReason;
 use readiness::{Level, Time};
 use rollcall_core::{NodeReason, TreeNode};
@@ -36,9 +35,10 @@ impl QuietSpan {
         let find_since = |since| add_unquiet(pick(since), targets, || pick(Time(i64::MIN)));
         let found = find_since(self.since.unwrap_or(now));
         let index = TreeObjectIndex::new(objects);
-        let roots: Vec<&ParentObject> = found.iter().filter_map(|node| index.get(node)).collect();
+        let known = |node| Some((node, index.get(node)?));
+        let roots: Vec<(&TreeNode, &ParentObject)> = found.iter().filter_map(known).collect();
         // The service has seen it settle.
-        if !roots.is_empty() && roots.iter().all(|object| is_told_ready(cluster, object)) {
+        if !roots.is_empty() && roots.iter().all(|(node, object)| is_told_ready(cluster, node, object)) {
             return pick(Time(i64::MIN));
         }
         let mut members = BTreeMap::new();
@@ -84,21 +84,16 @@ fn add_unquiet(
     found
 }
 
-/// Returns `true` if Rollcall has written on this object that it is ready, of its generation and by a policy that is in force.
-fn is_told_ready(cluster: &PolicyCluster, object: &ParentObject) -> bool {
-    let meta = &object.child.meta;
-    let of_kind = cluster
-        .policies_in_force()
-        .filter(|policy| policy.parent.group == api_group(object) && policy.parent.kind == *meta.kind);
-    let conditions: Vec<&str> = of_kind.map(|policy| &*policy.condition).collect();
-    let status = ParentStatus::read(&object.text, &OwnTypes::of(conditions.iter().copied()));
-    conditions.iter().filter_map(|condition| status.our_entry(condition)).map(OwnedCondition::to_entry).any(
-        |said| {
-            said.is_true()
-                && said.parent_reason() == Some(ParentReason::AllChildrenReady)
-                && said.observed_generation == Some(meta.generation)
-        },
-    )
+/// Returns `true` if Rollcall has written on this object that it is ready, of its generation and by the policy that judges it here,
+/// which is in force.
+fn is_told_ready(cluster: &PolicyCluster, node: &TreeNode, object: &ParentObject) -> bool {
+    let Some(policy) = cluster.find_policy_in_force(&node.policy) else { return false };
+    let status = ParentStatus::read(&object.text, &OwnTypes::of([&*policy.condition]));
+    status.our_entry(&policy.condition).map(OwnedCondition::to_entry).is_some_and(|said| {
+        said.is_true()
+            && said.parent_reason() == Some(ParentReason::AllChildrenReady)
+            && said.observed_generation == Some(object.child.meta.generation)
+    })
 }
 
 fn add_members(node: &TreeNode, index: &TreeObjectIndex<'_>, members: &mut BTreeMap<Box<str>, i64>) {

@@ -86,11 +86,43 @@ fn a_value_that_an_annotation_has_may_be_longer_than_that_of_a_label() {
         let mut parent = widget(1, 1, &json!(null));
         parent["spec"]["name"] = json!("x".repeat(length));
         apply(&reflector, &parents(vec![rule]), &parent);
-        let failed = reflector.read_row(reflector.find_object(&uid(1_000)).unwrap(), |row| {
-            row.parent.as_ref().unwrap().view.answers[0].template_failed
-        });
-        assert_eq!(failed, Some(!is_rendered), "{length} {annotation_values:?}");
+        let unrendered = unrendered_text(&reflector).unwrap_or_default();
+        assert_eq!(unrendered.is_empty(), is_rendered, "{length} {annotation_values:?}");
+        let start = "x".repeat(40);
+        let says = format!("characters, and \"{start}…\" has {length}");
+        assert!(is_rendered || unrendered.ends_with(&says), "{unrendered}");
     }
+}
+
+#[test]
+fn a_value_that_no_label_can_have_is_quoted_with_a_mark_where_it_is_cut() {
+    for (value, says) in [
+        (
+            "x".repeat(64),
+            format!(
+                "no label can have a value of more than 63 characters, and \"{}…\" has 64",
+                "x".repeat(40)
+            ),
+        ),
+        ("a b".to_owned(), "no label can have the value \"a b\"".to_owned()),
+        ("ä".repeat(64), format!("no label can have the value \"{}…\"", "ä".repeat(40))),
+        ("-".repeat(40), format!("no label can have the value \"{}\"", "-".repeat(40))),
+    ] {
+        let reflector = Reflector::new(|| ());
+        let mut parent = widget(1, 1, &json!(null));
+        parent["spec"]["name"] = json!(value);
+        let rule = rule_of(vec![ParentTemplate::parse("{parent.spec.name}").unwrap()]);
+        apply(&reflector, &parents(vec![rule]), &parent);
+        assert_eq!(unrendered_text(&reflector), Some(format!("find.labels: {says}")));
+    }
+}
+
+/// What could not be rendered for the parent.
+fn unrendered_text(reflector: &Reflector) -> Option<String> {
+    let parent = reflector.find_object(&uid(1_000)).unwrap();
+    let text = reflector
+        .read_row(parent, |row| row.parent.as_ref().unwrap().targets[0].unrendered().map(str::to_owned));
+    text.flatten()
 }
 
 #[test]

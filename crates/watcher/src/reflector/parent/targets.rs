@@ -144,8 +144,8 @@ fn render_namespace(
     if template.is_literal() || *namespace == *meta.namespace || labels.allowed.allows(&namespace) {
         return Ok(namespace);
     }
-    let start: String = namespace.chars().take(63).collect();
-    Err(format!("find.namespaces: {start:?} is not one of find.allowedNamespaces"))
+    let quoted = quote_start(&namespace, 63);
+    Err(format!("find.namespaces: {quoted} is not one of find.allowedNamespaces"))
 }
 
 /// Evaluates the expressions of a policy for one parent whose templates are rendered. They are bounded more strictly than rules,
@@ -161,21 +161,36 @@ fn check_values(labels: &LabelRule, values: &[String]) -> Result<(), String> {
         let is_in_annotation = labels.annotation_values.contains(&at);
         let (what, most) =
             if is_in_annotation { ("annotation", MAX_OWNER_BYTES) } else { ("label", MAX_LABEL_VALUE_BYTES) };
-        if !is_value(value, most) {
-            let start: String = value.chars().take(40).collect();
-            return Err(format!("find.labels: no {what} can have the value {start:?}"));
+        let quoted = || quote_start(value, 40);
+        if !is_value(value) {
+            return Err(format!("find.labels: no {what} can have the value {}", quoted()));
+        }
+        if value.len() > most {
+            let (quoted, length) = (quoted(), value.len());
+            return Err(format!(
+                "find.labels: no {what} can have a value of more than {most} characters, and {quoted} has {length}"
+            ));
         }
     }
     Ok(())
 }
 
-/// Returns `true` for what the API server accepts as the value of a label: letters, digits, `-`, `_` and `.`, with a letter or
-/// digit at both ends. What annotations say of an Application or an inventory is made of these too.
-fn is_value(value: &str, most: usize) -> bool {
+/// Quotes a text of somebody else: its first characters, with a mark if there are more.
+fn quote_start(text: &str, most: usize) -> String {
+    let mut start: String = text.chars().take(most).collect();
+    if start.len() < text.len() {
+        start.push('…');
+    }
+    format!("{start:?}")
+}
+
+/// Returns `true` for what the API server accepts as the value of a label, unless it is too long: letters, digits, `-`, `_` and
+/// `.`, with a letter or digit at both ends. What annotations say of an Application or an inventory is made of these too.
+fn is_value(value: &str) -> bool {
     let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let outer = |c: char| c.is_ascii_alphanumeric();
     let framed = value.starts_with(outer) && value.ends_with(outer);
-    value.is_empty() || (value.len() <= most && framed && value.chars().all(inner))
+    value.is_empty() || (framed && value.chars().all(inner))
 }
 
 impl RenderedTarget {

@@ -4,10 +4,11 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use controller::args::ClusterArgs;
 use kube::api::{Api, DynamicObject};
 use kube::core::{ApiResource, GroupVersionKind};
+use policy::is_object_name;
 use rules::lua::ScriptLibrary;
 use serde_json::Value;
 
@@ -76,15 +77,24 @@ fn text_entries(map: &Value) -> BTreeMap<String, String> {
 
 /// Returns `data` of the ConfigMap `namespace/name` in the cluster.
 fn read_live_config_map(source: &str, cluster: &ClusterArgs) -> anyhow::Result<BTreeMap<String, String>> {
-    let Some((namespace, name)) = source.split_once('/').filter(|(_, name)| !name.contains('/')) else {
-        bail!("{source}: neither a directory or file nor <namespace>/<name> of a ConfigMap");
+    let is_name = |(namespace, name): &(&str, &str)| is_object_name(namespace) && is_object_name(name);
+    let Some((namespace, name)) = source.split_once('/').filter(is_name) else {
+        bail!(
+            "there is no directory or file {source}; --rules takes NAMESPACE/NAME of a ConfigMap in the cluster, too"
+        );
     };
     let gvk = GroupVersionKind::gvk("", "v1", "ConfigMap");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let object = runtime.block_on(async {
         let client = kube::Client::try_from(cluster.client_config().await?)?;
         let api: Api<DynamicObject> = Api::namespaced_with(client, namespace, &ApiResource::from_gvk(&gvk));
-        api.get(name).await.with_context(|| format!("failed to read ConfigMap {source}"))
+        api.get(name).await.map_err(|error| match error {
+            kube::Error::Api(status) if status.code == 404 => {
+                anyhow!("there is neither a directory or file {source} nor such a ConfigMap in the cluster")
+            }
+            kube::Error::Api(status) => anyhow!("failed to read ConfigMap {source}: {}", status.message),
+            error => anyhow!(error).context(format!("failed to read ConfigMap {source}")),
+        })
     })?;
     Ok(text_entries(&object.data["data"]))
 }

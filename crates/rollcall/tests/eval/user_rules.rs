@@ -45,6 +45,18 @@ fn scripts_come_from_a_directory_or_from_argocd_cm() {
 }
 
 #[test]
+fn a_place_of_scripts_that_there_is_not_is_named_with_what_may_stand_there() {
+    for place in ["./no-such-dir", "/nonexist", "nothing", "a/b/c", "../up", "no-such/"] {
+        let done = eval(&["-f", "-", "--rules", place], GOOD.as_bytes());
+        assert_eq!(done.code, 2, "{place}: {}", done.err);
+        done.says(&[
+            &format!("there is no directory or file {place}"),
+            "NAMESPACE/NAME of a ConfigMap in the cluster",
+        ]);
+    }
+}
+
+#[test]
 fn expressions_judge_every_object() {
     let rule = |input: &str, args: &[&str]| {
         eval(&[&["-f", "-", "-o", "json", "--cel-current", "status.up"], args].concat(), input.as_bytes())

@@ -179,6 +179,53 @@ async fn suggest_knows_the_policies_where_groups_are_not_to_be_read_and_says_whe
     );
 }
 
+/// A group of one object.
+fn of_object(name: &str, api_version: &str, kind: &str, object: &str) -> Value {
+    let objects = json!([{ "apiVersion": api_version, "kind": kind, "name": object }]);
+    json!({
+        "apiVersion": "rollcall.dev/v1alpha1", "kind": "ReadinessGroup", "metadata": { "name": name },
+        "spec": { "members": [{ "objects": objects }], "settle": "0s" },
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_group_lacks_is_no_matter_of_an_operator() {
+    let cluster = cluster("groups-advice").await;
+    cluster.create(&of_object("shop", "v1", "Pod", "nope"));
+    cluster.create(&of_pods("labelled", "team", "nobody"));
+    for (what, names) in [("shop", "nope"), ("labelled", "Pod")] {
+        let (code, out, err) = run(&cluster, &["explain", &format!("readinessgroup/{what}")]).await;
+        assert_eq!(code, Some(1), "{out}{err}");
+        assert!(out.contains("missing") && out.contains(names), "{out}");
+        assert!(out.contains("create the missing members, or change spec.members"), "{out}");
+        assert!(!out.contains("operator") && !out.contains("the policy expects"), "{out}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_group_that_cannot_be_judged_is_to_be_corrected_itself() {
+    let cluster = cluster("groups-broken").await;
+    let mut broken = of_object("shop", "v1", "Pod", "web-0");
+    broken["spec"]["members"][0]["objects"][0]["group"] = json!("apps");
+    cluster.create(&broken);
+    let (code, out, err) = run(&cluster, &["explain", "readinessgroup/shop"]).await;
+    assert_eq!(code, Some(1), "{out}{err}");
+    assert!(out.contains("correct its spec as its message says"), "{out}");
+    assert!(out.contains("rollcall check -f GROUP") && !out.contains("template"), "{out}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn groups_in_a_cycle_are_not_said_to_have_to_be_created() {
+    let cluster = cluster("groups-cycle").await;
+    for (one, other) in [("cy1", "cy2"), ("cy2", "cy1")] {
+        cluster.create(&of_object(one, "rollcall.dev/v1alpha1", "ReadinessGroup", other));
+    }
+    let (code, out, err) = run(&cluster, &["explain", "readinessgroup/cy1"]).await;
+    assert_eq!(code, Some(1), "{out}{err}");
+    assert!(out.contains("take one of the groups out of the spec.members of another"), "{out}");
+    assert!(!out.contains("create") && !out.contains("operator"), "{out}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn doctor_calls_nothing_well_whose_policies_it_could_not_read() {
     let cluster = cluster("groups-doctor").await;

@@ -4,11 +4,18 @@ use inspect::kubectl::{KubectlObject, shell_quote};
 use inspect::owned::{OwnedObject, OwnedTrouble};
 use readiness::ReasonToken;
 use readiness::rollup::ParentReason;
-use rollcall_core::NodeToken;
+use rollcall_core::{NodeToken, TreeNode};
+
+use super::group_advice::{
+    IN_A_CYCLE, describe_group_branch, describe_group_changes, group_reason, suggest_group_commands,
+};
 
 /// Describes the rule that decided about a parent.
-pub(super) fn describe_branch(reason: NodeToken) -> &'static str {
-    let NodeToken::Parent(reason) = reason else { return WORST_CHILD };
+pub(super) fn describe_branch(node: &TreeNode) -> &'static str {
+    if let Some(branch) = group_reason(node).and_then(describe_group_branch) {
+        return branch;
+    }
+    let NodeToken::Parent(reason) = node.reason.token() else { return WORST_CHILD };
     match reason {
         ParentReason::ChildrenMissing => "there are fewer children than the policy expects",
         ParentReason::TooManyChildren => "there are more children than the policy allows",
@@ -48,15 +55,22 @@ const WRITES_STATUS: &str = "the controller of this object must write another st
 const DELETION_COMPLETES: &str = "its deletion must complete";
 
 /// Describes the event that would change the verdict.
-pub(super) fn describe_changes(reason: NodeToken) -> &'static str {
-    match reason {
-        NodeToken::Parent(reason) => describe_parent_changes(reason),
+pub(super) fn describe_changes(node: &TreeNode) -> &'static str {
+    let message = &*node.detail;
+    if let Some(changes) = group_reason(node).and_then(|reason| describe_group_changes(reason, message)) {
+        return changes;
+    }
+    match node.reason.token() {
+        NodeToken::Parent(reason) => describe_parent_changes(reason, message),
         NodeToken::Object(reason) => describe_object_changes(reason),
     }
 }
 
-fn describe_parent_changes(reason: ParentReason) -> &'static str {
+fn describe_parent_changes(reason: ParentReason, message: &str) -> &'static str {
     match reason {
+        ParentReason::ChildrenMissing if message.contains(IN_A_CYCLE) => {
+            "break the cycle of owners or references: children in it do not count"
+        }
         ParentReason::ChildrenMissing => {
             "its operator must create the missing children, or lower `expect.min`"
         }
@@ -207,8 +221,11 @@ pub(super) fn advise_from_owned(
 }
 
 /// Returns commands to try, to be read before they are run.
-pub(super) fn suggest_commands(reason: NodeToken, object: &KubectlObject<'_>) -> Vec<String> {
-    match reason {
+pub(super) fn suggest_commands(node: &TreeNode, object: &KubectlObject<'_>) -> Vec<String> {
+    if let Some(tries) = group_reason(node).and_then(|reason| suggest_group_commands(reason, object)) {
+        return tries;
+    }
+    match node.reason.token() {
         NodeToken::Parent(reason) => suggest_parent_commands(reason, object),
         NodeToken::Object(reason) => suggest_object_commands(reason, object),
     }
@@ -292,7 +309,7 @@ mod tests {
         // A deleted object cannot be described.
         let job = KubectlObject { group: "batch", kind: "Job", namespace: "shop", name: "seed" };
         assert!(
-            suggest_commands(NodeToken::Object(ReasonToken::OutcomeUnseen), &job)
+            suggest_object_commands(ReasonToken::OutcomeUnseen, &job)
                 .iter()
                 .all(|line| !line.contains("describe"))
         );

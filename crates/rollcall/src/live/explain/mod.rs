@@ -2,6 +2,7 @@
 
 mod advice;
 mod deletion;
+mod group_advice;
 mod object_explanation;
 mod render;
 mod reread;
@@ -237,8 +238,8 @@ impl ExplainContext<'_> {
             },
             counts,
             since: self.since_text(node),
-            changes: advice::describe_changes(node.reason.token()).to_owned(),
-            tries: advice::suggest_commands(node.reason.token(), &object),
+            changes: advice::describe_changes(node).to_owned(),
+            tries: advice::suggest_commands(node, &object),
             ..ExplainedCause::default()
         };
         if let Some(found) = self.index.get(node) {
@@ -265,7 +266,7 @@ impl ExplainContext<'_> {
             (cause.rule, cause.branch) = (rule, branch);
         } else {
             cause.rule = format!("policy {}", lead.node.policy);
-            advice::describe_branch(lead.node.reason.token()).clone_into(&mut cause.branch);
+            advice::describe_branch(lead.node).clone_into(&mut cause.branch);
         }
         (cause.owns, cause.events) =
             inspect::inspect_object(ask, &self.cluster.client, found, &limits, self.now).await;

@@ -6,14 +6,14 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream::{BoxStream, SelectAll, select_all};
 use policy::KindPlan;
-use rollcall_core::KindEvent;
+use rollcall_core::{KindEvent, live_reads};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{debug, info, warn};
 use watcher::plan::Interest;
 use watcher::reflector::{ListPass, Reflector};
 use watcher::{
     ApiFailureCause, ApiKind, Discovered, FollowEvent, FollowOptions, ParentObject, ReflectorObject,
-    discover, follow, list_live_at_most, wire::ChildObject,
+    discover, follow, list_live, list_live_at_most, wire::ChildObject,
 };
 
 use super::absence::AbsenceProof;
@@ -79,12 +79,14 @@ impl KindTask {
     /// Waits until the kind is served.
     async fn wait_until_resolved(&self, followed_until: Option<Instant>) -> ApiKind {
         let (group, kind) = &self.plan.key;
-        let mut absence = AbsenceProof::default();
+        let (mut absence, mut adopted) = (AbsenceProof::default(), None);
         for failures in 1.. {
             let found = discover(&self.context.client, group, self.plan.version.as_deref(), kind).await;
             match &found {
                 Ok(Discovered::Served(api)) => return api.clone(),
-                Ok(Discovered::Unserved { elsewhere: Some(api), .. }) => self.write_elsewhere(api),
+                Ok(Discovered::Unserved { elsewhere: Some(api), .. }) if adopted.as_ref() != Some(api) => {
+                    adopted = self.adopt_elsewhere(api).await.then(|| api.clone());
+                }
                 _ => {}
             }
             match absence.judge(&found, self.context.reflector.count_held(self.plan.id) > 0) {
@@ -116,18 +118,37 @@ impl KindTask {
         unreachable!("counted to the end of u32 by waiting a while each")
     }
 
-    /// Lets what stands on objects of the kind be taken back in a version that it is served in, though not as the policy asks
-    /// for it: they are the same objects. They are not followed there, because another version may say other things of them.
-    fn write_elsewhere(&self, api: &ApiKind) {
-        let is_there = |held: &ResolvedKind| held.api == *api;
-        if self.context.resolved.get(&self.plan.id).is_some_and(|held| is_there(&held)) {
-            return;
+    /// Lets what stands on parents of the kind be taken back in a version that it is served in, though not as the policy asks for
+    /// it: they are the same objects, and say of Rollcall the same. They are read once, and not followed, because another
+    /// version may say other things of them: nothing that rests on the kind is ready meanwhile. Returns `true` if that is done.
+    async fn adopt_elsewhere(&self, api: &ApiKind) -> bool {
+        if self.adopt_kind(api, &Arc::default()).is_none() || self.plan.interest.parent.is_empty() {
+            return true;
         }
-        let resolved = ResolvedKind { id: self.plan.id, api: api.clone(), doubts: Arc::default() };
-        self.feed_reflector(|_| self.context.resolved.insert(self.plan.id, Arc::new(resolved)));
+        let start = self.context.reflector.start_read();
+        let namespaces = Some(&self.context.namespaces).filter(|all| !all.is_empty() && api.namespaced);
+        let scopes = namespaces.map_or_else(|| vec![None], |all| all.iter().map(Some).collect());
+        for scope in scopes {
+            let scope = scope.map(String::as_str);
+            match list_live::<ParentObject>(&self.context.client, api, scope, None).await {
+                Ok(parents) => {
+                    self.feed_reflector(|reflector| {
+                        for parent in &parents {
+                            live_reads::apply_live_object(reflector, self.plan.id, start, parent);
+                        }
+                    });
+                }
+                Err(error) => {
+                    debug!(%error, kind = %api, "parents cannot be read in another version; will retry");
+                    return false;
+                }
+            }
+        }
+        true
     }
 
-    async fn follow_kind(&self, api: ApiKind) {
+    /// Lets objects of the kind be read and written here, by what the plan asks of them. `None` if the task was stopped.
+    fn adopt_kind(&self, api: &ApiKind, doubts: &Arc<WatchDoubts>) -> Option<()> {
         let mut interest = Interest { counted: api.has_status, ..self.plan.interest.clone() };
         for rule in interest.assessment_rules.iter_mut().filter_map(|judged_by| judged_by.rule.as_mut()) {
             rule.of = (api.api_version().into(), api.kind.as_str().into());
@@ -135,14 +156,18 @@ impl KindTask {
         if let Some(excerpt) = &mut interest.excerpt {
             excerpt.of = (api.api_version().into(), api.kind.as_str().into());
         }
-        let whole = interest.reads_whole();
         let id = self.plan.id;
-        let doubts = Arc::<WatchDoubts>::default();
-        let begun = self.feed_reflector(|reflector| {
+        self.feed_reflector(|reflector| {
             let resolved = ResolvedKind { id, api: api.clone(), doubts: doubts.clone() };
             self.context.resolved.insert(id, Arc::new(resolved));
             reflector.set_interest(interest);
-        });
+        })
+    }
+
+    async fn follow_kind(&self, api: ApiKind) {
+        let whole = self.plan.interest.reads_whole();
+        let doubts = Arc::<WatchDoubts>::default();
+        let begun = self.adopt_kind(&api, &doubts);
         match begun {
             None => {}
             Some(()) if whole => self.follow_kind_streams::<ParentObject>(&api, &doubts).await,

@@ -40,12 +40,12 @@ fn is_undecided(reason: ParentReason) -> bool {
     matches!(reason, ParentReason::ChildrenPending | ParentReason::OperatorSilent)
 }
 
-impl CheckedGeneration {
-    /// What a later plan knows of it. That it was handled, nobody remembers.
-    fn to_former(self) -> FormerGeneration {
+impl FormerGeneration {
+    /// What a later plan knows of a generation that was checked. That it was handled, nobody remembers.
+    fn of(checked: &CheckedGeneration) -> FormerGeneration {
         FormerGeneration {
-            generation: self.generation,
-            unready_since: self.unready_at_earliest,
+            generation: checked.generation,
+            unready_since: checked.unready_at_earliest,
             handled: false,
         }
     }
@@ -79,7 +79,7 @@ impl CheckedParents {
     /// Forgets what was judged by a policy of this number.
     pub(crate) fn forget_policy(&mut self, policy: PolicyId, number: usize) {
         let gone = self.phases.extract_if(.., |(id, _), _| *id == policy);
-        self.former.extend(gone.map(|((_, uid), phase)| ((number, uid), phase.to_former())));
+        self.former.extend(gone.map(|((_, uid), phase)| ((number, uid), FormerGeneration::of(&phase))));
     }
 
     /// Returns `true` if this generation of the parent was handled, or its operator was silent for long enough.
@@ -156,7 +156,7 @@ impl CheckedParents {
         let Some(parent) = new else {
             // A server may deny an object that is there, and the loop may have been told by then what stood on it.
             if let Some(gone) = self.phases.remove(&key) {
-                self.former.insert((policy.number, key.1), gone.to_former());
+                self.former.insert((policy.number, key.1), FormerGeneration::of(&gone));
             }
             return;
         };

@@ -90,10 +90,12 @@ pub async fn discover(
     for other in versions.iter().filter(|other| Some(other.as_str()) != version) {
         match find_served_kind(client, group, other, kind).await? {
             InVersion::Served(found) if version.is_none() => return Ok(Discovered::Served(found)),
+            // The preferred version comes first.
+            InVersion::Served(_) if elsewhere.is_some() => {}
             InVersion::Served(found) => {
                 doubt =
                     Some(format!("it is served as {}, not in the version asked for", found.api_version()));
-                elsewhere.get_or_insert(found);
+                elsewhere = Some(found);
             }
             InVersion::Lacking => {}
             InVersion::NoPage => doubt = Some(format!("the resources of {group}/{other} cannot be listed")),

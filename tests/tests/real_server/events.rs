@@ -65,9 +65,12 @@ async fn event(
 async fn a_turn_of_a_parent_is_an_event_and_the_same_again_is_a_series() -> Result<()> {
     let tenant = TestTenant::start("events").await?;
     let site = parent(&tenant, "Site", "write").await?;
+    // Of a parent that is found ready nothing has turned.
+    say(&tenant, "False").await?;
     let running = tenant.rollcall(&[]).await?;
     let place = format!("Site/{}", tenant.name);
-    tenant.until(&place, says("Ready", "True")).await?;
+    tenant.until(&place, says("Ready", "False")).await?;
+    say(&tenant, "True").await?;
     let well = event(&tenant, &tenant.name, &site, "AllChildrenReady", |_| true).await?;
     assert_eq!(well["type"], "Normal");
     say(&tenant, "False").await?;

@@ -248,6 +248,6 @@ async fn eval_judges_by_the_scripts_of_a_live_config_map() -> Result<()> {
     let missing = format!("{}/nothing", tenant.name);
     let (code, said, errors) = eval(&kubeconfig, &missing, &object("example.com", "Shard"))?;
     assert_eq!((code, &*said), (Some(2), ""), "{errors}");
-    assert!(errors.contains(&missing) && errors.contains("not found"), "{errors}");
+    assert!(errors.contains(&missing) && errors.contains("nor such a ConfigMap"), "{errors}");
     Ok(())
 }

@@ -238,7 +238,7 @@ fn watching_condition(
         match numbers.state {
             KindState::Absent => absent.push(label),
             KindState::Forbidden => forbidden.push(label),
-            KindState::Stale => stale.push(stale_words(label, numbers.trouble.as_deref())),
+            KindState::Stale => stale.push(stale_words(&label, numbers.trouble.as_deref())),
             _ => {}
         }
     }
@@ -270,10 +270,10 @@ fn watching_condition(
 
 /// A kind that is stale. Where it is not served as it should be, that is what there is to mend; the words of a failure change too
 /// often for a status.
-fn stale_words(label: String, trouble: Option<&str>) -> String {
+fn stale_words(label: &str, trouble: Option<&str>) -> String {
     let is_elsewhere = ApiFailureCause::NotInstalled.metric_label();
     let why = trouble.and_then(|trouble| trouble.strip_prefix(is_elsewhere)?.strip_prefix(": "));
-    why.map_or(label.clone(), |why| format!("{label} ({why})"))
+    why.map_or_else(|| label.to_owned(), |why| format!("{label} ({why})"))
 }
 
 /// A rule that is not evaluated for a while. How many objects, and when it is over, is left out: a status that

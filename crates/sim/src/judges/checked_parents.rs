@@ -103,9 +103,10 @@ impl CheckedParents {
             }
             // Before its first plan a process reads what policies have said that it does not know yet.
             let has_plan = at.plan_watch.planned_since.is_some();
-            let unlisted: Vec<_> = match has_plan {
-                true => at.policies.iter().filter(|p| !seen(p)).collect(),
-                false => at.scenario.first_policies.iter().collect(),
+            let unlisted: Vec<_> = if has_plan {
+                at.policies.iter().filter(|p| !seen(p)).collect()
+            } else {
+                at.scenario.first_policies.iter().collect()
             };
             for policy in unlisted.into_iter().filter(|policy| policy.parent == model.kind) {
                 self.note_unlisted_parent(at, policy, new.as_deref());
@@ -135,13 +136,14 @@ impl CheckedParents {
             handled: !is_undecided(said.reason),
         };
         let former = self.former.entry((policy.number, parent.uid.clone())).or_insert(said);
-        *former = match former.generation == said.generation {
-            true => FormerGeneration {
+        *former = if former.generation == said.generation {
+            FormerGeneration {
                 unready_since: former.unready_since.min(said.unready_since),
                 handled: former.handled || said.handled,
                 ..said
-            },
-            false => said,
+            }
+        } else {
+            said
         };
     }
 

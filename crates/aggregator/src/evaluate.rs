@@ -118,7 +118,7 @@ fn await_operator(
     if lacks_proof {
         observed.phase.proof = GenerationProof::Awaited;
     }
-    if let Err(again) = check_handled(observed, children, policy, listed_at, now) {
+    if let Err(again) = observed.check_handled(children, policy, listed_at, now) {
         if !lacks_proof {
             // It has to hold when everything else does.
             observed.phase.proof = GenerationProof::NotAsked;
@@ -139,34 +139,6 @@ fn await_operator(
         observed.phase.handled_at = now;
     }
     None
-}
-
-/// Returns `Ok` if the operator has handled this generation; otherwise the time of the next evaluation if nothing
-/// changes. Nobody has seen what moved before everything was listed.
-fn check_handled(
-    observed: &ObservedParent,
-    children: &ChildCounts,
-    policy: &EnginePolicy,
-    listed_at: Time,
-    now: Time,
-) -> Result<(), Option<Time>> {
-    // That a child moved suggests what the proof of the policy shows.
-    let is_proven = observed.phase.proof == GenerationProof::Given;
-    let moved = || is_proven || observed.has_moved_since_generation(children, policy);
-    match observed.evidence {
-        HandledEvidence::Handled => Ok(()),
-        HandledEvidence::Unproven if !observed.phase.awaits_movement || moved() => Ok(()),
-        HandledEvidence::NotYet
-        | HandledEvidence::Unmarked
-        | HandledEvidence::Unproven
-        | HandledEvidence::Failed
-        | HandledEvidence::GivenUp => Err(None),
-        HandledEvidence::Masked if !moved() => Err(None),
-        HandledEvidence::Silent | HandledEvidence::Masked => {
-            let at = observed.phase.since.max(children.changed_at).max(listed_at) + policy.settle;
-            if at <= now { Ok(()) } else { Err(Some(at)) }
-        }
-    }
 }
 
 /// The answer of a generation that its operator failed to handle. What it said before of having handled it is void.

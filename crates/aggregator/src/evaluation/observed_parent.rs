@@ -199,20 +199,42 @@ impl ObservedParent {
         if !is_untold || !is_found || !is_plain || self.deleting || !has_settled() {
             return None;
         }
-        let is_handled = match self.evidence {
-            HandledEvidence::Handled => true,
-            // What nobody saw begin is taken as it is found.
-            HandledEvidence::Unproven => !self.phase.awaits_movement,
-            HandledEvidence::Silent => policy.settle <= quiet,
-            _ => false,
-        };
-        is_handled.then_some(listed_at + quiet)
+        let rests_from = listed_at + quiet;
+        self.check_handled(children, policy, listed_at, rests_from).is_ok().then_some(rests_from)
+    }
+
+    /// Returns `Ok` if the operator has handled this generation by `now`; otherwise the time of the next evaluation if nothing
+    /// changes. Nobody has seen what moved before everything was listed.
+    pub(crate) fn check_handled(
+        &self,
+        children: &ChildCounts,
+        policy: &EnginePolicy,
+        listed_at: Time,
+        now: Time,
+    ) -> Result<(), Option<Time>> {
+        // That a child moved suggests what the proof of the policy shows.
+        let is_proven = self.phase.proof == GenerationProof::Given;
+        let moved = || is_proven || self.has_moved_since_generation(children, policy);
+        match self.evidence {
+            HandledEvidence::Handled => Ok(()),
+            HandledEvidence::Unproven if !self.phase.awaits_movement || moved() => Ok(()),
+            HandledEvidence::NotYet
+            | HandledEvidence::Unmarked
+            | HandledEvidence::Unproven
+            | HandledEvidence::Failed
+            | HandledEvidence::GivenUp => Err(None),
+            HandledEvidence::Masked if !moved() => Err(None),
+            HandledEvidence::Silent | HandledEvidence::Masked => {
+                let at = self.phase.since.max(children.changed_at).max(listed_at) + policy.settle;
+                if at <= now { Ok(()) } else { Err(Some(at)) }
+            }
+        }
     }
 
     /// Returns `true` if every child is known to be ready.
     pub(crate) fn is_whole(&self, children: &ChildCounts, policy: &EnginePolicy) -> bool {
         let stand = CriticalTally::of_children(children, &self.view, policy);
-        stand.worst_reason().is_none() && !children.awaits_rules()
+        stand.worst_reason().is_none() && stand.is_ready_as_judged(children, &self.view, policy)
     }
 
     /// Returns `true` if the parent needs no first word at `now`: it rests, and every child is ready.

@@ -19,6 +19,8 @@ pub type ParentPolicy = (ObjectId, PolicyId);
 pub struct FindingCounts {
     /// Parents on which the API server prunes the condition.
     pub pruned: u64,
+    /// Parents that the API server would find invalid with the condition.
+    pub invalid: u64,
     /// Parents whose CRD lacks the default status.
     pub undefaulted: u64,
     /// Parents with Kopf's mark, of which nothing shows whether their operator succeeded.
@@ -41,6 +43,7 @@ impl FindingCounts {
             *number = if adds { *number + one } else { *number - one };
         };
         count(&mut self.pruned, found.pruned);
+        count(&mut self.invalid, found.invalid);
         count(&mut self.undefaulted, found.undefaulted);
         count(&mut self.hidden_outcomes, found.hides_outcome);
         count(&mut self.disagreeing, found.disagrees);

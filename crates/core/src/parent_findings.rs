@@ -16,6 +16,8 @@ pub struct ParentFindings {
     pub unready: Option<(ParentReason, Time)>,
     /// The API server prunes the condition.
     pub pruned: bool,
+    /// The API server refuses the condition: the parent would be invalid with it.
+    pub invalid: bool,
     /// Its CRD lacks the default status: readers that use kstatus may see it ready too early.
     pub undefaulted: bool,
     /// It carries Kopf's mark, and nothing shows whether its operator succeeded.
@@ -43,7 +45,7 @@ impl FindingSources<'_> {
     /// Finds what is to be known of one parent. It has not been ready since `known` at the latest, if it is not.
     pub(super) fn find(self, state: &EvaluationState<'_>, known: Time) -> ParentFindings {
         let found = self.reflector.read_row(state.parent, |row| self.find_in_row(row, state, known));
-        ParentFindings { pruned: state.pruned, ..found.flatten().unwrap_or_default() }
+        ParentFindings { pruned: state.pruned, invalid: state.invalid, ..found.flatten().unwrap_or_default() }
     }
 
     fn find_in_row(
@@ -68,6 +70,7 @@ impl FindingSources<'_> {
         Some(ParentFindings {
             unready: (!is_true(reason)).then_some((reason, since)),
             pruned: state.pruned,
+            invalid: state.invalid,
             undefaulted: ours && parent.status.observed_generation().is_none(),
             hides_outcome: parent.hides_outcome(),
             disagrees: is_shadow && says_otherwise,

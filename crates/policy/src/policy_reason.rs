@@ -37,6 +37,8 @@ pub enum PolicyReason {
     ConditionOwned,
     /// The schema of some parents does not keep the condition.
     ConditionPruned,
+    /// Some parents would be invalid with the condition, by their schema or by an admission webhook.
+    ConditionInvalid,
     /// The condition is repeatedly overwritten on some parents.
     Yielding,
     /// A rule that exceeds its limits is not evaluated for a while.
@@ -71,6 +73,7 @@ impl PolicyReason {
             PolicyReason::Synced => "Synced",
             PolicyReason::ConditionOwned => "ConditionOwned",
             PolicyReason::ConditionPruned => "ConditionPruned",
+            PolicyReason::ConditionInvalid => "ConditionInvalid",
             PolicyReason::Yielding => "Yielding",
             PolicyReason::RuleTooSlow => "RuleTooSlow",
             PolicyReason::RuledByOlderPolicy => "RuledByOlderPolicy",

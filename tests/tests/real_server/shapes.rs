@@ -1,7 +1,7 @@
 //! Every shape of status that operators ship.
 
 use acceptance::crd::CrdBuilder;
-use acceptance::expectation::{StateExpectation, because, says};
+use acceptance::expectation::{StateExpectation, because, mentions, says};
 use acceptance::kind::ObjectAddress;
 use acceptance::objects::{condition, deployment, job, owned_by, uid};
 use acceptance::policies::{TenantPolicies as _, policy_address};
@@ -188,6 +188,27 @@ async fn a_schema_that_prunes_conditions_is_reported_and_not_tried_again() -> Re
         text.contains("prune") || text.contains("Pruned")
     });
     tenant.until_at(&policy, &reported).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_schema_by_which_conditions_are_no_list_is_named_in_the_policy_until_it_is_mended() -> Result<()> {
+    let tenant = TestTenant::start("mapped").await?;
+    let object = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    tenant.crd(&CrdBuilder::new("Database").with_schema("/properties/conditions", object)).await?;
+    let children = json!([tenant.child("Deployment")]);
+    tenant.policy("db", "Database", json!({ "children": children, "settle": "200ms" })).await?;
+    let rollcall = tenant.rollcall(&[]).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
+    tenant.create(owned_by(&db, deployment("web", 1))).await?;
+    let named = because("Ready", "ConditionInvalid").and(mentions("Ready", "1 parents cannot be told"));
+    tenant.until_at(&policy_address(&tenant, "db")?, &named).await?;
+    rollcall.until_metric("rollcall_parents_invalid", &[], |count| count >= 1.0).await?;
+    let mended = CrdBuilder::new("Database").manifest(&tenant.group);
+    let mends = json!({ "spec": mended["spec"] });
+    tenant.admin.merge(&ObjectAddress::of(&mended)?, "", &mends).await?;
+    tenant.until("Database/db", says("Ready", "True")).await?;
+    tenant.until_at(&policy_address(&tenant, "db")?, &because("Ready", "Synced")).await?;
     Ok(())
 }
 

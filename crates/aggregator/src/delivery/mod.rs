@@ -219,6 +219,11 @@ impl ParentDelivery {
         matches!(self.open.state, DeliveryState::Pruned(_))
     }
 
+    /// Returns `true` if the parent would be invalid with the conditions, however they are said.
+    pub(crate) fn is_invalid(&self) -> bool {
+        self.open.is_invalid
+    }
+
     /// Lifts the limit of writes per window because the parent has a new spec, which no earlier write may delay.
     pub(crate) fn reset_write_window(&mut self) {
         self.recent_writes = [OptionalTime::NONE; 2];

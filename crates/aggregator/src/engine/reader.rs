@@ -42,6 +42,8 @@ pub struct EvaluationState<'a> {
     pub yielding: bool,
     /// The server drops the conditions written to this parent, or its status cannot hold them.
     pub pruned: bool,
+    /// The server refuses the conditions written to this parent: it would be invalid with them.
+    pub invalid: bool,
     /// Tallies of the children by group; a group without children may be absent.
     pub groups: &'a [(u8, LevelTally)],
 }
@@ -261,6 +263,7 @@ impl<'e> EngineReader<'e> {
             answer: held.answer()?,
             yielding: delivery.is_yielding(),
             pruned: delivery.is_pruned(),
+            invalid: delivery.is_invalid(),
             groups: &held.children.groups,
         })
     }

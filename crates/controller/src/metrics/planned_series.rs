@@ -73,6 +73,7 @@ pub(crate) struct PlannedSeries {
     pub(super) owned: IntGaugeVec,
     owner_disagreements: IntGaugeVec,
     pub(super) pruned: IntGaugeVec,
+    pub(super) invalid: IntGaugeVec,
     pub(super) undefaulted: IntGaugeVec,
     pub(super) disagreements: IntGaugeVec,
     pub(super) suspended_rules: IntGaugeVec,
@@ -168,6 +169,11 @@ impl PlannedSeries {
                 "Parents whose CRD's schema prunes the condition.",
                 &["policy"],
             )?,
+            invalid: make.gauge_vec(
+                "parents_invalid",
+                "Parents that the API server would find invalid with the condition: writes are answered 422.",
+                &["policy"],
+            )?,
             undefaulted: make.gauge_vec(
                 "parents_without_default",
                 "Parents without status.observedGeneration: their CRD lacks the default of `rollcall crd-defaults`, \
@@ -247,6 +253,7 @@ impl PlannedSeries {
             &self.owned,
             &self.owner_disagreements,
             &self.pruned,
+            &self.invalid,
             &self.undefaulted,
             &self.disagreements,
             &self.suspended_rules,
@@ -368,6 +375,7 @@ impl PlannedSeries {
                 .with_label_values(&[policy])
                 .set(gauge_value(numbers.findings.owner_disagreeing) * shares);
             self.pruned.with_label_values(&[policy]).set(gauge_value(numbers.findings.pruned) * shares);
+            self.invalid.with_label_values(&[policy]).set(gauge_value(numbers.findings.invalid) * shares);
             self.undefaulted
                 .with_label_values(&[policy])
                 .set(gauge_value(numbers.findings.undefaulted) * shares);

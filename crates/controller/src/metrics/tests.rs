@@ -80,7 +80,7 @@ fn the_number_of_series_does_not_depend_on_how_many_parents_there_are() {
 }
 
 /// Series at the start, by metric, with one policy over six kinds of children.
-const SERIES_AT_START: [(&str, usize); 53] = [
+const SERIES_AT_START: [(&str, usize); 54] = [
     ("rollcall_parents", 8),
     ("rollcall_children", 8 * 6),
     ("rollcall_stuck_children", 6),
@@ -102,6 +102,7 @@ const SERIES_AT_START: [(&str, usize); 53] = [
     ("rollcall_parents_yielding", 1),
     ("rollcall_parents_owned", 1),
     ("rollcall_parents_owned_disagreeing", 1),
+    ("rollcall_parents_invalid", 1),
     ("rollcall_parents_pruned", 1),
     ("rollcall_parents_without_default", 1),
     ("rollcall_shadow_disagreements", 1),

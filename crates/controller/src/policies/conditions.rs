@@ -12,6 +12,7 @@ use policy::{
     is_status_owned_by_others,
 };
 use readiness::Time;
+use rollcall_core::FindingCounts;
 use watcher::ApiFailureCause;
 use watcher::reflector::RuleSuspension;
 use watcher::status::time;
@@ -296,6 +297,50 @@ fn slow_rule_words(group: u8, suspension: RuleSuspension) -> String {
     )
 }
 
+/// What keeps parents from being told, or told undisturbed, each with what mends it.
+fn finding_words(findings: &FindingCounts) -> Vec<String> {
+    let mut words = Vec::new();
+    if !findings.owned.is_empty() {
+        let owners = findings.owned.iter().map(|(owner, n)| match &**owner {
+            "" => format!("{n} parents"),
+            owner => format!("{n} parents by {owner}"),
+        });
+        let owners = owners.collect::<Vec<_>>().join(", ");
+        let otherwise = match findings.owner_disagreeing {
+            0 => String::new(),
+            some => format!(" ({some} of them say otherwise than their children)"),
+        };
+        words.push(format!(
+            "the condition is owned by another field manager on {owners}{otherwise}: set spec.condition.fallback or takeover"
+        ));
+    }
+    if !findings.yielding.is_empty() {
+        let rivals = findings.yielding.iter().map(|(rivals, n)| match &**rivals {
+            "" => format!("{n} parents"),
+            rivals => format!("{n} parents where {rivals} writes conditions too"),
+        });
+        let rivals = rivals.collect::<Vec<_>>().join(", ");
+        words.push(format!(
+            "the condition is repeatedly overwritten on {rivals}: Rollcall backs off to one write \
+             a minute; set spec.condition.fallback to use another type"
+        ));
+    }
+    if findings.pruned > 0 {
+        words.push(format!(
+            "{} parents cannot store the condition: their CRD's schema prunes status.conditions; declare the field there",
+            findings.pruned
+        ));
+    }
+    if findings.invalid > 0 {
+        words.push(format!(
+            "{} parents cannot be told: the API server refuses the condition as invalid (422), for the reason that the log \
+             quotes; let their CRD's schema have status.conditions as a list of conditions",
+            findings.invalid
+        ));
+    }
+    words
+}
+
 fn ready_condition(
     numbers: &PolicyNumbers,
     missing: &MissingRights,
@@ -308,53 +353,21 @@ fn ready_condition(
     if !missing.explain.lines.is_empty() {
         words.push(format!("explanations are incomplete: {}", missing.message(&missing.explain)));
     }
-    if !numbers.findings.owned.is_empty() {
-        let owners = numbers.findings.owned.iter().map(|(owner, n)| match &**owner {
-            "" => format!("{n} parents"),
-            owner => format!("{n} parents by {owner}"),
-        });
-        let owners = owners.collect::<Vec<_>>().join(", ");
-        let otherwise = match numbers.findings.owner_disagreeing {
-            0 => String::new(),
-            some => format!(" ({some} of them say otherwise than their children)"),
-        };
-        words.push(format!(
-            "the condition is owned by another field manager on {owners}{otherwise}: set spec.condition.fallback or takeover"
-        ));
-    }
-    if !numbers.findings.yielding.is_empty() {
-        let rivals = numbers.findings.yielding.iter().map(|(rivals, n)| match &**rivals {
-            "" => format!("{n} parents"),
-            rivals => format!("{n} parents where {rivals} writes conditions too"),
-        });
-        let rivals = rivals.collect::<Vec<_>>().join(", ");
-        words.push(format!(
-            "the condition is repeatedly overwritten on {rivals}: Rollcall backs off to one write \
-             a minute; set spec.condition.fallback to use another type"
-        ));
-    }
-    if numbers.findings.pruned > 0 {
-        words.push(format!(
-            "{} parents cannot store the condition: their CRD's schema prunes status.conditions; declare the field there",
-            numbers.findings.pruned
-        ));
-    }
+    words.extend(finding_words(&numbers.findings));
     words.extend(
         numbers.suspended_rules.iter().map(|(group, suspension)| slow_rule_words(*group, *suspension)),
     );
     if numbers.suspended_rules.values().any(|suspension| suspension.entirely) {
         return (false, PolicyReason::RuleTooSlow, words.join("; "));
     }
-    let reason = match (
-        numbers.findings.owned.is_empty(),
-        numbers.findings.pruned,
-        numbers.findings.yielding.values().sum::<u64>(),
-    ) {
-        (true, 0, 0) if !numbers.suspended_rules.is_empty() => PolicyReason::RuleTooSlow,
-        (false, ..) => PolicyReason::ConditionOwned,
-        (true, 1.., _) => PolicyReason::ConditionPruned,
-        (true, 0, 1..) => PolicyReason::Yielding,
-        (true, 0, 0) => PolicyReason::Synced,
+    let findings = &numbers.findings;
+    let reason = match () {
+        () if !findings.owned.is_empty() => PolicyReason::ConditionOwned,
+        () if findings.invalid > 0 => PolicyReason::ConditionInvalid,
+        () if findings.pruned > 0 => PolicyReason::ConditionPruned,
+        () if !findings.yielding.is_empty() => PolicyReason::Yielding,
+        () if !numbers.suspended_rules.is_empty() => PolicyReason::RuleTooSlow,
+        () => PolicyReason::Synced,
     };
     (true, reason, words.join("; "))
 }

@@ -282,7 +282,7 @@ impl EventLoop {
             self.metrics.set_kind_state(&self.core.kind_label(kind), state);
         }
         let now = self.clock.now();
-        self.core.engine.set_kind_state(now, kind, state);
+        self.core.set_kind_state(now, kind, state);
         self.stats.mark_changed();
     }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aggregator::{
-    DeliveryDecision, DeliveryOutcome, Engine, EnginePolicy, KindId, ObjectId, ParentDraft, PolicyAnswer,
-    PolicyId, WriteTicket,
+    DeliveryDecision, DeliveryOutcome, Engine, EnginePolicy, KindId, KindState, ObjectId, ParentDraft,
+    PolicyAnswer, PolicyId, WriteTicket,
 };
 use readiness::Time;
 use readiness::rollup::{LevelTally, ParentReason};
@@ -110,6 +110,15 @@ impl Core {
             self.proofs.forget_policy(id);
         }
         self.engine.set_policy(now, id, policy);
+    }
+
+    /// Sets the list and watch state of a kind. While it cannot be seen, policies that were changed speak for what stands on its
+    /// parents, though these cannot be listed for them.
+    pub fn set_kind_state(&mut self, now: Time, kind: KindId, state: KindState) {
+        if matches!(state, KindState::Forbidden | KindState::Stale) {
+            self.reflector.succeed_policies(kind);
+        }
+        self.engine.set_kind_state(now, kind, state);
     }
 
     /// Observes changed objects.

@@ -15,8 +15,8 @@
 //!   have;
 //! - what stands on a parent is what a message put together from all objects says, quotes at every depth included, or was so
 //!   within the interval of message-only writes;
-//! - no parent that was told `Ready` reads Current to kstatus, Flux or Helm while it is not ready: what the loop knows shows within the
-//!   way of a write, and so does what the server's objects show once every kind was listed or audited since;
+//! - no parent that was told `Ready` reads Current to kstatus, Flux or Helm while it is not ready, or cannot be seen: what the loop
+//!   knows shows within the way of a write, and so does what the server's objects show once every kind was listed or audited since;
 //! - nothing is written for a policy in shadow mode, whose answers, read from the engine, are judged like all others; what those
 //!   above count of them rests on no limit in time, because nothing records when it began;
 //! - tallies equal a recount, messages are bounded, the loop comes to rest.
@@ -26,7 +26,8 @@
 //!
 //! A seed has a second history, with policies that are edited, refused, deleted and created again. Where a rule changes, no
 //! answer is written before its kind was listed again; no entry leaves a parent whose policy exists; no True rests on a changed
-//! rule for longer than two minutes; and what is in force at the end is what the server has.
+//! rule for longer than two minutes; and what is in force at the end is what the server has. With some edits the right to read the
+//! parents goes for minutes: once their kind is known not to be seen, no True of the policy before the edit stands.
 //!
 //! In its third history policies are resolved by labels of namespaces and by scripts of a ConfigMap, which change too, behind
 //! lists that break off: no plan rests on anything that the server never had.

@@ -11,6 +11,7 @@ use acceptance::rights::TenantRights as _;
 use acceptance::rollcall::TenantRollcall as _;
 use acceptance::tenant::TestTenant;
 use anyhow::{Result, ensure};
+use http::{Method, StatusCode};
 use serde_json::json;
 
 /// Two policies: one over Deployments, one over StatefulSets.
@@ -105,6 +106,53 @@ async fn a_right_to_read_children_that_goes_while_it_runs_is_named_first_and_mak
     let of = |name: &str| anyhow::Ok(recording.statuses(&tenant.address(name)?, "Ready"));
     ensure!(of("Store/one")? == ["True", "Unknown", "False"], "{:?}", of("Store/one")?);
     ensure!(of("Site/one")? == ["True"], "{:?}", of("Site/one")?);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_policy_that_is_edited_while_its_parents_may_not_be_read_takes_their_true_back() -> Result<()> {
+    let tenant = two_policies("unread").await?;
+    tenant.grant().await?;
+    let own = ApiCaller::from_kubeconfig(&tenant.kubeconfig(tenant.plane.url()).await?).await?;
+    let gate = ApiGate::open(&own).await?;
+    let _running = tenant.rollcall_at(&gate.url, &[]).await?;
+    let store = tenant.create(tenant.custom("Store", "one")).await?;
+    tenant.create(owned_by(&store, stateful_set("db", 1))).await?;
+    tenant.until("Store/one", says("Ready", "True")).await?;
+    revoke(&tenant, "stores").await?;
+    gate.set(GateRule::Down);
+    gate.caught().await?;
+    gate.set(GateRule::Pass);
+    let edited = json!({ "spec": { "settle": "300ms" } });
+    tenant.admin.merge(&policy_address(&tenant, "store")?, "", &edited).await?;
+    tenant.until("Store/one", says("Ready", "Unknown").and(because("Ready", "KindNotVisible"))).await?;
+    // Its child can be seen.
+    tenant.play("db", Some("crash")).await?;
+    tenant.until("Store/one", says("Ready", "False").and(mentions("Ready", "StatefulSet db"))).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_policy_that_is_edited_while_the_api_of_its_parents_cannot_be_found_takes_their_true_back()
+-> Result<()> {
+    let tenant = two_policies("unfound").await?;
+    tenant.grant().await?;
+    let own = ApiCaller::from_kubeconfig(&tenant.kubeconfig(tenant.plane.url()).await?).await?;
+    let gate = ApiGate::open(&own).await?;
+    let _running = tenant.rollcall_at(&gate.url, &[]).await?;
+    let store = tenant.create(tenant.custom("Store", "one")).await?;
+    tenant.create(owned_by(&store, stateful_set("db", 1))).await?;
+    tenant.until("Store/one", says("Ready", "True")).await?;
+    gate.set(GateRule::Answer(
+        Method::GET,
+        format!("/apis/{}", tenant.group),
+        StatusCode::SERVICE_UNAVAILABLE,
+    ));
+    let edited = json!({ "spec": { "settle": "300ms" } });
+    tenant.admin.merge(&policy_address(&tenant, "store")?, "", &edited).await?;
+    tenant.until("Store/one", says("Ready", "Unknown").and(because("Ready", "WatchStale"))).await?;
+    gate.set(GateRule::Pass);
+    tenant.until("Store/one", says("Ready", "True")).await?;
     Ok(())
 }
 

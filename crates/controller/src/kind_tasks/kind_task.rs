@@ -98,6 +98,7 @@ impl KindTask {
                     self.event_sender.send(KindEvent::Absent);
                 }
                 Some(trouble) => {
+                    self.adopt_as_found_before();
                     let (name, said) =
                         (format!("{kind}.{group}"), watcher::error_text(format_args!("{trouble:?}")));
                     self.context.failures.report("discover", name.clone(), move |failures| {
@@ -116,6 +117,18 @@ impl KindTask {
             sleep(wait).await;
         }
         unreachable!("counted to the end of u32 by waiting a while each")
+    }
+
+    /// Lets what stands on objects that are held be judged and written by the plan that holds, as they were served when they were
+    /// found last: whether they still are cannot be asked.
+    fn adopt_as_found_before(&self) {
+        let KindContext { reflector, resolved, .. } = &self.context;
+        let is_adopted =
+            reflector.interest(self.plan.id).is_some() || reflector.count_held(self.plan.id) == 0;
+        let found = resolved.get(&self.plan.id).filter(|_| !is_adopted).map(|found| Arc::clone(&found));
+        if let Some(found) = found {
+            self.adopt_kind(&found.api, &found.doubts);
+        }
     }
 
     /// Lets what stands on parents of the kind be taken back in a version that it is served in, though not as the policy asks for

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use aggregator::KindState;
 use readiness::rollup::ConditionStatus;
 use readiness::saturating_millis;
 
@@ -15,7 +16,7 @@ use super::store_shortfall::{StoreShortfall, kinds_below};
 use super::stored_objects::StoredObjects;
 use super::words_judge::{awaits_list_below, awaits_rule_below, is_current};
 use super::write_troubles::WriteTroubles;
-use crate::scenario::PolicyDef;
+use crate::scenario::{PolicyDef, kind_id};
 use crate::world::ModelObject;
 
 /// Largest lag of what stands on a parent behind what the loop knows, in milliseconds: the debounce at each of three levels,
@@ -35,6 +36,8 @@ enum NotCurrentBecause {
     Answered,
     /// A kind on which the answer rests has not been seen for too long.
     Blind,
+    /// The loop knows that a kind on which the answer rests cannot be seen, whichever plan it was seen by.
+    Unseen,
 }
 
 /// A parent that reads Current and must not.
@@ -129,8 +132,12 @@ fn read_on(
     let because = find_known(at, policy, parent);
     let known = because.map(|because| (before.known.map_or(at.now, |(since, _)| since), because));
     let shown_since = is_short.then(|| before.shown_since.unwrap_or(at.now));
-    let is_wrong = known.is_some() || shown_since.is_some();
-    let excused_at = if is_wrong && is_excused(at, policy, parent) { at.now } else { before.excused_at };
+    let is_excused = match because {
+        Some(NotCurrentBecause::Unseen) => cannot_say(at, policy, parent),
+        Some(_) => is_excused(at, policy, parent),
+        None => is_short && is_excused(at, policy, parent),
+    };
+    let excused_at = if is_excused { at.now } else { before.excused_at };
     WrongReading { known, shown_since, excused_at }
 }
 
@@ -152,18 +159,31 @@ fn find_known(at: &JudgedMoment<'_>, policy: &PolicyDef, parent: &ModelObject) -
         () if is_judged && policy.involved_kinds().into_iter().any(is_blind) => {
             Some(NotCurrentBecause::Blind)
         }
+        () if is_judged && policy.involved_kinds().into_iter().any(|kind| is_unseen(at, kind)) => {
+            Some(NotCurrentBecause::Unseen)
+        }
         () => None,
     }
 }
 
-/// Returns `true` if the loop does not hold a parent as it stands, so that it can write nothing there, or awaits a list, a plan
-/// or a rule: until then what stands stays.
-fn is_excused(at: &JudgedMoment<'_>, policy: &PolicyDef, parent: &ModelObject) -> bool {
+/// Returns `true` if the loop knows that a kind cannot be seen.
+fn is_unseen(at: &JudgedMoment<'_>, kind: usize) -> bool {
+    matches!(at.core.engine.kind_state(kind_id(kind)), KindState::Forbidden | KindState::Stale)
+}
+
+/// Returns `true` if the loop does not hold a parent as it stands, so that it can write nothing there, or awaits a plan or, for
+/// this policy, a list that may come.
+fn cannot_say(at: &JudgedMoment<'_>, policy: &PolicyDef, parent: &ModelObject) -> bool {
     let held = at.shown.observed.get(&parent.uid);
-    let models: Vec<Rc<ModelObject>> = at.shown.all_observed();
     !held.is_some_and(|held| is_current(at, held))
         || at.policy_watch.awaits_plan()
         || !at.core.engine.is_open(policy.id)
+}
+
+/// Returns `true` if it cannot, or awaits a list, a plan or a rule: until then what stands stays.
+fn is_excused(at: &JudgedMoment<'_>, policy: &PolicyDef, parent: &ModelObject) -> bool {
+    let models: Vec<Rc<ModelObject>> = at.shown.all_observed();
+    cannot_say(at, policy, parent)
         || awaits_list_below(at, parent.kind)
         || awaits_child_list(at, policy, parent, &models)
         || awaits_rule_below(at, parent.kind, &models)

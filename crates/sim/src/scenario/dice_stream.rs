@@ -75,6 +75,8 @@ pub(crate) enum DiceStream {
     Definitions = 32,
     /// How soon kinds that are not served are looked for again.
     KindSearch = 33,
+    /// Rights to read the parents of a policy that go while it is edited.
+    BlindEdits = 34,
 }
 
 impl DiceStream {
@@ -122,7 +124,7 @@ pub enum StreamLayout {
 
 impl StreamLayout {
     /// Each concern has its own.
-    pub const ALL: StreamLayout = StreamLayout::Split { last: DiceStream::KindSearch as u64 };
+    pub const ALL: StreamLayout = StreamLayout::Split { last: DiceStream::BlindEdits as u64 };
 
     /// Returns `true` if histories with this layout draw from the stream of a concern that shared histories do not have.
     fn draws(self, own: DiceStream) -> bool {

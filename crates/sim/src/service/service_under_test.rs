@@ -234,7 +234,7 @@ impl ServiceUnderTest {
         let (now, mut unlisted) = (world.timeline.current_time(), Vec::new());
         while let Some(BlindKind { kind, state, needs_list }) = self.health.take_overdue(now) {
             world.timeline.log_kind_event(kind.index(), format_args!("{state:?}"));
-            self.core.engine.set_kind_state(now, kind, state);
+            self.core.set_kind_state(now, kind, state);
             unlisted.extend(needs_list.then_some(kind.index()));
         }
         unlisted
@@ -295,7 +295,7 @@ impl ServiceUnderTest {
         if self.core.engine.kind_state(kind) != state {
             world.timeline.log_kind_event(kind.index(), format_args!("{state:?}"));
         }
-        self.core.engine.set_kind_state(now, kind, state);
+        self.core.set_kind_state(now, kind, state);
         state
     }
 }

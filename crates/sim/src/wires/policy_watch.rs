@@ -14,7 +14,10 @@ use crate::perturbation::{Disturbance, HELD_MS, PointKind};
 use crate::scenario::{Dice, DiceStream, HistoryKind, PolicyDef, Sabotage, SeedStreams};
 use crate::service::{PolicyFollower, PolicyPlan, REFUSED_FOR_LONG};
 use crate::timeline::{ListStep, PolicyEvent, ResolvedBy, SimTimeline};
-use crate::world::{SimWorld, StoredPolicy};
+use crate::world::{PolicyChange, SimWorld, StoredPolicy};
+
+/// Chance of an act of an author to go with the loss of the right to read the parents of its policy, in per cent.
+const BLIND_EDIT_PERCENT: usize = 12;
 
 /// The list or watch of policies.
 #[derive(Default)]
@@ -33,6 +36,8 @@ pub(crate) struct PolicyWatch {
     forget_dice: Dice,
     /// How long a plan takes to the loop; at once where there is none.
     plan_dice: Option<Dice>,
+    /// When the right to read the parents of a policy goes with an edit of it; never where there is none.
+    blind_dice: Option<Dice>,
     sabotage: Option<Sabotage>,
     /// Policies change in this history.
     pub(crate) is_changing: bool,
@@ -60,6 +65,7 @@ impl PolicyWatch {
             dice: DiceStream::PolicyWire.dice(seed),
             forget_dice: DiceStream::Forgetting.dice(seed),
             plan_dice: streams.widened_by(DiceStream::PlanWire),
+            blind_dice: streams.widened_by(DiceStream::BlindEdits),
             sabotage,
             is_changing: kind.changes_policies(),
             resolving: resolves.then(|| ResolvingWatches::new(seed, sabotage)),
@@ -139,7 +145,7 @@ impl PolicyWatch {
 
     pub(crate) fn run_event(&mut self, stage: &mut SimStage, wires: &mut KindWires, event: PolicyEvent) {
         match event {
-            PolicyEvent::Act => self.act_on_policies(stage),
+            PolicyEvent::Act => self.act_on_policies(stage, wires),
             PolicyEvent::List => self.list_policies(stage),
             PolicyEvent::Page => self.deliver_policy_page(stage, wires),
             PolicyEvent::Deliver => self.deliver_policy_changes(stage, wires),
@@ -161,9 +167,10 @@ impl PolicyWatch {
         }
     }
 
-    fn act_on_policies(&mut self, stage: &mut SimStage) {
+    fn act_on_policies(&mut self, stage: &mut SimStage, wires: &mut KindWires) {
         let what = stage.world.policy_server.act(stage.world.now());
         stage.world.timeline.log_event(what);
+        self.blind_edited_parents(stage, wires);
         self.wake_policy_watch(stage);
         let pause = match stage.world.policy_server.dice.below(10) {
             0..3 => stage.world.policy_server.dice.between(20, 2_000),
@@ -171,6 +178,19 @@ impl PolicyWatch {
             _ => stage.world.policy_server.dice.between(20_000, 200_000),
         };
         stage.world.timeline.schedule_policy_event(pause, PolicyEvent::Act);
+    }
+
+    /// Takes away, for a while, the right to read the parents of the policy that was edited just now: those of its new generation
+    /// cannot be listed.
+    fn blind_edited_parents(&mut self, stage: &mut SimStage, wires: &mut KindWires) {
+        let Some(PolicyChange::Applied(edited)) = stage.world.policy_server.changes.last() else { return };
+        let (kind, now, is_calm) = (edited.stub.parent, stage.world.now(), stage.world.faults.is_off());
+        let Some(dice) = self.blind_dice.as_mut().filter(|_| !is_calm) else { return };
+        if dice.chance(BLIND_EDIT_PERCENT) {
+            let span = dice.between(100_000, 400_000);
+            stage.world.timeline.log_kind_event(kind, format_args!("may not be read for {span} ms"));
+            wires.wire_mut(kind).forbidden_until = now + span;
+        }
     }
 
     fn wake_policy_watch(&mut self, stage: &mut SimStage) {

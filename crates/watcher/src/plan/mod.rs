@@ -306,6 +306,11 @@ impl ParentRule {
         written_types(&self.condition, self.fallback.as_deref()).any(|written| written == kind)
     }
 
+    /// Returns `true` if it chooses among parents in this namespace.
+    pub(crate) fn is_over(&self, namespace: &str) -> bool {
+        self.namespaces.is_empty() || self.namespaces.iter().any(|of| **of == *namespace)
+    }
+
     /// Creates a rule for all objects of a kind, with children found by owner reference alone and the condition
     /// `Ready`.
     pub fn for_policy(policy: PolicyId) -> ParentRule {

@@ -43,6 +43,7 @@ mod scaled;
 mod selector_interner;
 mod slots;
 mod status_owner;
+mod succession;
 mod tombstones;
 mod uid_key;
 mod unready_since;
@@ -270,6 +271,12 @@ impl Reflector {
     pub fn remove_interest(&self, kind: KindId) {
         self.0.store.plans.remove_interest(kind);
         self.0.judgements.forget_kind(kind);
+    }
+
+    /// Lets the policies that hold follow those of older plans on the parents of a kind that cannot be listed: what stands there
+    /// is theirs to take back. Returns on how many parents one does.
+    pub fn succeed_policies(&self, kind: KindId) -> usize {
+        succession::succeed_policies(&self.0.store, kind)
     }
 
     /// By what objects of a kind are judged now; `None` where they are not.

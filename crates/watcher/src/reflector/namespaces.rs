@@ -94,7 +94,7 @@ impl NamespaceTable {
         let is_in = |selector: &LabelMatcher| labels.is_some_and(|labels| selector.matches(labels));
         let may_be_in = |selector: &LabelMatcher| labels.is_none_or(|labels| selector.matches(labels));
         let chosen = |rule: &&ParentRule| {
-            let named = rule.namespaces.is_empty() || rule.namespaces.contains(&meta.namespace);
+            let named = rule.is_over(&meta.namespace);
             let labelled = rule.namespace_selector.as_ref().is_none_or(is_in);
             let selected = named && labelled && rule.selector.matches(&meta.labels);
             selected && rule.shape.as_ref().is_none_or(is_of_shape)

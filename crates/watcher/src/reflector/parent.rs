@@ -337,6 +337,31 @@ impl ParentRow {
         true
     }
 
+    /// Returns `true` if a policy speaks on it that is none of these.
+    pub(super) fn is_of_others(&self, rules: &[ParentRule]) -> bool {
+        self.targets.iter().any(|target| rules.iter().all(|rule| rule.policy != target.policy))
+    }
+
+    /// Lets policies follow those on it that are none of `rules`, by the type of the condition that stands there. Returns `true` if
+    /// one does. A policy has one answer on a parent.
+    pub(super) fn succeed_policies(
+        &mut self,
+        rules: &[ParentRule],
+        find: impl Fn(&ArcStr) -> Option<PolicyId>,
+    ) -> bool {
+        let mut taken: Vec<PolicyId> = self.targets.iter().map(|target| target.policy).collect();
+        let mut moved = false;
+        for (answer, target) in self.view.answers.iter_mut().zip(&mut self.targets) {
+            let is_older = rules.iter().all(|rule| rule.policy != target.policy);
+            let Some(condition) = target.condition.as_ref().filter(|_| is_older) else { continue };
+            let Some(policy) = find(condition).filter(|policy| !taken.contains(policy)) else { continue };
+            (answer.policy, target.policy) = (policy, policy);
+            taken.push(policy);
+            moved = true;
+        }
+        moved
+    }
+
     /// Returns `true` if the parent carries the mark of a Kopf operator, whatever its content.
     pub(super) fn has_kopf_mark(&self) -> bool {
         self.kopf_mark != KopfMark::Absent

@@ -28,6 +28,8 @@ pub(super) struct PlannedInterest {
     /// Number of the list that was last begun of the kind when this plan took over, by scope.
     lists_before: FxHashMap<Option<NamespaceName>, u32>,
     superseded: AtomicBool,
+    /// Its policies have followed those of older plans on what is held.
+    succeeded: AtomicBool,
 }
 
 impl PlannedInterest {
@@ -43,6 +45,11 @@ impl PlannedInterest {
             scoped.or_else(|| self.lists_before.get(&None)).copied().unwrap_or(0)
         };
         list.is_after(before())
+    }
+
+    /// Returns `true` the first time: from then on nothing that is held is of an older plan's policies where one of its own follows.
+    pub(super) fn begin_succession(&self) -> bool {
+        self.holds() && !self.succeeded.swap(true, Ordering::AcqRel)
     }
 
     /// Whether no other plan has taken its place.
@@ -127,6 +134,7 @@ impl Plans {
             epoch,
             lists_before: state.last_lists(kind),
             superseded: AtomicBool::default(),
+            succeeded: AtomicBool::default(),
         };
         if let Some(held) = state.interests.get(&kind) {
             held.superseded.store(true, Ordering::Release);

@@ -16,3 +16,4 @@ mod rows;
 mod scaled;
 mod since;
 mod slow_rules;
+mod succession;

@@ -1,0 +1,127 @@
+//! Policies that were changed while the parents of their kind could not be read.
+
+use aggregator::PolicyId;
+use readiness::rollup::ParentReason;
+use serde_json::{Value, json};
+use watcher::plan::{ElsewhereRule, Interest, LabelMatcher, ParentRule};
+use watcher::reflector::Reflector;
+
+use crate::objects::{NOW, WIDGETS, apply, parents, uid, widget};
+
+const SUCCESSOR: PolicyId = PolicyId(8);
+const OTHER: PolicyId = PolicyId(9);
+
+/// A widget on which this type says True, by Rollcall.
+fn told(condition: &str) -> Value {
+    let entry = json!({"type": condition, "status": "True", "reason": "AllChildrenReady", "message": "",
+        "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    let mut widget = widget(1, 1, &json!({"conditions": [entry]}));
+    let key = format!("k:{{\"type\":\"{condition}\"}}");
+    widget["metadata"]["managedFields"] = json!([{"manager": "rollcall", "operation": "Update",
+        "fieldsV1": {"f:status": {"f:conditions": {key: {"f:status": {}}}}}}]);
+    widget
+}
+
+/// A reflector that holds a widget on which a policy of an older plan said True of this type, under the plan that holds.
+fn after_edit(condition: &str, newer: Interest) -> Reflector {
+    let reflector = Reflector::new(|| ());
+    let mut older = parents(vec![]);
+    older.parent[0].condition = condition.into();
+    apply(&reflector, &older, &told(condition));
+    assert_eq!(speakers(&reflector), [(older.parent[0].policy, Some(ParentReason::AllChildrenReady))]);
+    reflector.take_dirty(usize::MAX);
+    reflector.set_interest(newer);
+    reflector
+}
+
+fn ruled_by(rules: Vec<ParentRule>) -> Interest {
+    Interest { parent: rules, ..parents(vec![]) }
+}
+
+fn rule(policy: PolicyId, condition: &str) -> ParentRule {
+    ParentRule { condition: condition.into(), ..ParentRule::for_policy(policy) }
+}
+
+/// The policies that speak on the widget, with what stands there of them. The view and the targets of writes name the same.
+fn speakers(reflector: &Reflector) -> Vec<(PolicyId, Option<ParentReason>)> {
+    let id = reflector.find_object(&uid(1_000)).unwrap();
+    let targets = reflector.read_row(id, |row| {
+        row.parent.as_ref().unwrap().targets.iter().map(|target| target.policy).collect::<Vec<_>>()
+    });
+    let of_view = reflector.with_view(id, NOW, |view| {
+        let answers = view.unwrap().parent.unwrap().answers.iter();
+        answers.map(|answer| (answer.policy, answer.written.map(|said| said.reason))).collect::<Vec<_>>()
+    });
+    assert_eq!(targets.unwrap(), of_view.iter().map(|(policy, _)| *policy).collect::<Vec<_>>());
+    of_view
+}
+
+#[test]
+fn a_policy_follows_the_one_that_wrote_the_same_condition() {
+    let reflector = after_edit("Ready", ruled_by(vec![rule(OTHER, "Healthy"), rule(SUCCESSOR, "Ready")]));
+    assert_eq!(reflector.succeed_policies(WIDGETS), 1);
+    assert_eq!(speakers(&reflector), [(SUCCESSOR, Some(ParentReason::AllChildrenReady))]);
+    assert_eq!(reflector.take_dirty(usize::MAX).len(), 1, "the loop observes it");
+    assert_eq!(reflector.succeed_policies(WIDGETS), 0, "it has");
+}
+
+#[test]
+fn a_policy_follows_the_one_that_wrote_its_fallback() {
+    let newer = ParentRule { fallback: Some("RollcallReady".into()), ..rule(SUCCESSOR, "Ready") };
+    let reflector = after_edit("RollcallReady", ruled_by(vec![newer]));
+    assert_eq!(reflector.succeed_policies(WIDGETS), 1);
+}
+
+#[test]
+fn where_nobody_follows_what_was_said_stays_as_it_was() {
+    let elsewhere = ParentRule { namespaces: vec!["bank".into()], ..rule(SUCCESSOR, "Ready") };
+    let left = ElsewhereRule {
+        selector: LabelMatcher::default(),
+        namespace_selector: None,
+        namespaces: Vec::new(),
+        types: vec!["Ready".into()],
+        policy: "another".into(),
+        outranks: Vec::new(),
+    };
+    for newer in [
+        ruled_by(vec![]),
+        ruled_by(vec![rule(SUCCESSOR, "Healthy")]),
+        ruled_by(vec![elsewhere]),
+        // Another release may speak for it.
+        Interest { elsewhere: vec![left], ..ruled_by(vec![rule(SUCCESSOR, "Ready")]) },
+    ] {
+        let reflector = after_edit("Ready", newer);
+        assert_eq!(reflector.succeed_policies(WIDGETS), 0);
+        assert_eq!(speakers(&reflector).len(), 1);
+        assert_ne!(speakers(&reflector)[0].0, SUCCESSOR);
+    }
+}
+
+#[test]
+fn a_policy_in_shadow_mode_follows_where_no_other_does() {
+    let shadow = ParentRule { is_shadow: true, ..rule(OTHER, "Ready") };
+    let reflector = after_edit("Ready", ruled_by(vec![shadow.clone(), rule(SUCCESSOR, "Ready")]));
+    reflector.succeed_policies(WIDGETS);
+    assert_eq!(speakers(&reflector)[0].0, SUCCESSOR);
+    let reflector = after_edit("Ready", ruled_by(vec![shadow]));
+    reflector.succeed_policies(WIDGETS);
+    assert_eq!(speakers(&reflector)[0].0, OTHER);
+}
+
+#[test]
+fn a_policy_that_still_speaks_is_followed_by_none() {
+    let same = parents(vec![]).parent[0].clone();
+    let reflector = after_edit("Ready", ruled_by(vec![rule(OTHER, "Ready"), same.clone()]));
+    assert_eq!(reflector.succeed_policies(WIDGETS), 0);
+    assert_eq!(speakers(&reflector)[0].0, same.policy);
+}
+
+#[test]
+fn a_parent_that_can_be_read_again_is_of_the_policies_that_choose_it() {
+    let newer = ruled_by(vec![rule(OTHER, "Ready"), rule(SUCCESSOR, "Healthy")]);
+    let reflector = after_edit("Ready", newer.clone());
+    reflector.succeed_policies(WIDGETS);
+    apply(&reflector, &newer, &told("Ready"));
+    let of: Vec<_> = speakers(&reflector).into_iter().map(|(policy, _)| policy).collect();
+    assert_eq!(of, [OTHER, SUCCESSOR]);
+}

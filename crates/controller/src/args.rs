@@ -27,8 +27,8 @@ pub struct RunArgs {
     /// Listeners.
     #[command(flatten)]
     pub listener: ListenerArgs,
-    /// Interval at which a parent that is not ready, and the children that hold it back, are read again live. 0s
-    /// disables it.
+    /// Interval at which a parent that is not ready, and the children that hold it back, are read again live: one by one, or
+    /// where many of a kind are not ready by one list of its metadata, and then those that have changed. 0s disables it.
     #[arg(long, env = "ROLLCALL_RESYNC", default_value = "30s", value_parser = duration, value_name = "DURATION")]
     pub resync: Duration,
     /// Interval at which the metadata of all objects is compared with the cache, and at which a parent that ten resyncs

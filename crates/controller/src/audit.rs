@@ -9,11 +9,10 @@ use std::time::Duration;
 use timer::Seed;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
-use watcher::{LiveReadError, list_live_metadata};
+use watcher::LiveReadError;
 
 use crate::kind_tasks::ResolvedKind;
 use crate::live_reader::LiveReader;
-use rollcall_core::live_reads;
 
 /// Maximum number of objects of one kind read whole in one audit; the rest is left to the next one.
 const MAX_AUDIT_READS_PER_KIND: usize = 500;
@@ -59,18 +58,8 @@ async fn audit_kind(
     let scopes: Vec<Option<&str>> =
         if everywhere { vec![None] } else { namespaces.iter().map(|n| Some(n.as_str())).collect() };
     for scope in scopes {
-        // Objects cached now but missing from a list that starts now are deleted; objects created in between are not in
-        // this set.
-        let held = live_reads::held_objects(&looker.reflector, followed.id, scope);
-        let listed = list_live_metadata(&looker.client, &followed.api, scope, None).await?;
         let mut drifts = Vec::new();
-        for read in live_reads::outdated_reads(
-            &looker.reflector,
-            followed.id,
-            held,
-            &listed,
-            MAX_AUDIT_READS_PER_KIND,
-        ) {
+        for read in looker.compare_metadata(followed, scope, MAX_AUDIT_READS_PER_KIND).await? {
             drifts.extend(looker.read_live(&read).await.drifts);
             if stop.run_until_cancelled(tokio::time::sleep(AUDIT_READ_INTERVAL)).await.is_none() {
                 return Ok(());

@@ -19,6 +19,7 @@ use watcher::reflector::{Reflector, UncountedChild};
 use crate::clock::{DeadlineTimer, ServerClock};
 use crate::failure_log::{FailureLine, FailureLog};
 use crate::kind_tasks::{KindEvent, KindRequest};
+use crate::live_reader::ReadOrder;
 use crate::metrics::Metrics;
 use crate::parent_writer::{MAX_IN_FLIGHT_WRITES, SettledWrite, WriteFailure};
 use crate::rollouts::EndedRollout;
@@ -332,10 +333,10 @@ impl EventLoop {
     fn order_resyncs(&mut self, now: Time) -> anyhow::Result<()> {
         let reads = self.core.take_reevaluation_reads();
         if !reads.is_empty() {
-            self.channels.live_reads.send(reads)?;
+            self.channels.live_reads.send(ReadOrder::Reevaluation(reads))?;
         }
         while let Some(parent) = self.core.engine.take_due_resync(now) {
-            self.channels.live_reads.send(self.core.resync_reads(parent))?;
+            self.channels.live_reads.send(ReadOrder::Resync(self.core.resync_reads(parent)))?;
         }
         Ok(())
     }

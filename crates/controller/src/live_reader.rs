@@ -2,7 +2,10 @@
 //! later are reported as drift.
 
 mod drift_log;
+mod folding;
+mod read_order;
 mod read_queue;
+mod read_result;
 mod resync_queue;
 #[cfg(test)]
 mod tests;
@@ -10,8 +13,10 @@ mod workload_lookup;
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use aggregator::KindId;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use timer::Seed;
@@ -20,12 +25,16 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{debug, warn};
 use watcher::reflector::Reflector;
 use watcher::{
-    ApiFailureCause, LiveReadError, ParentObject, ReflectorObject, get_live, list_live, wire::ChildObject,
+    ApiFailureCause, LiveReadError, ParentObject, ReflectorObject, get_live, list_live, list_live_metadata,
+    wire::ChildObject,
 };
 
 use drift_log::DriftExample;
 pub(crate) use drift_log::DriftLog;
+use folding::{ComparedPlace, ReadFold, ReadFolder};
+pub(crate) use read_order::ReadOrder;
 use read_queue::ReadLane;
+pub(crate) use read_result::{Drift, LiveReadResult};
 use resync_queue::{ResyncQueue, ResyncRequest};
 use workload_lookup::WorkloadExplainer;
 
@@ -35,7 +44,7 @@ use crate::failure_traffic::FailureTraffic;
 use crate::kind_tasks::{HistoryBreaks, ResolvedKind, ResolvedKinds};
 use crate::metrics::Metrics;
 use crate::rule_threads::work_beside;
-use rollcall_core::{LiveRead, UnreadyWorkload, WatchLag, live_reads, pod_causes};
+use rollcall_core::{LiveRead, UnreadyWorkload, live_reads, pod_causes};
 
 /// Longest time that the read of one object may take. 5 s.
 const LIVE_READ_TIMEOUT: Duration = Duration::from_secs(5);
@@ -64,6 +73,10 @@ pub(crate) struct LiveReader {
     pub(crate) metrics: Arc<Metrics>,
     /// Maximum number of reads per second.
     pub(crate) rate: u32,
+    /// Time in which everything that is not ready is read once.
+    pub(crate) period: Duration,
+    /// Namespaces that are followed; empty for all.
+    pub(crate) namespaces: Vec<String>,
     /// What failing writes ask, which is not asked beside it.
     pub(crate) failure_traffic: Arc<FailureTraffic>,
     /// The API server's clock, which the timestamps of Events come from.
@@ -82,6 +95,8 @@ pub(crate) struct LiveReader {
 struct SettledRequest {
     lane: ReadLane,
     answered: bool,
+    /// What was compared, if it was that.
+    place: Option<ComparedPlace>,
     result: LiveReadResult,
 }
 
@@ -90,13 +105,14 @@ impl LiveReader {
     /// What others have read live comes as `drifts`.
     pub(crate) async fn run(
         self,
-        mut orders: UnboundedReceiver<Vec<LiveRead>>,
+        mut orders: UnboundedReceiver<ReadOrder>,
         mut drifts: UnboundedReceiver<Vec<Drift>>,
     ) {
         let mut last_sent = None;
         let mut checks = FuturesUnordered::new();
         let mut under_way = FuturesUnordered::new();
         let mut queue = ResyncQueue::new(self.seed);
+        let mut folder = ReadFolder::new(self.period);
         let mut logging = pin!(self.drift_log.keep_flushing());
         loop {
             self.metrics.set_resync_queue(queue.len());
@@ -104,14 +120,17 @@ impl LiveReader {
             let retry = queue.next_retry().filter(|_| !ready);
             tokio::select! { biased;
                 order = orders.recv() => match order {
-                    Some(order) => order.into_iter().for_each(|read| queue.enqueue_read(read)),
+                    Some(order) => self.enqueue_order(order, &mut queue, &mut folder),
                     None => return,
                 },
                 Some(drifts) = drifts.recv() => checks.push(self.check_drift(drifts, "write")),
                 Some(()) = checks.next(), if !checks.is_empty() => {}
                 Some(settled) = under_way.next(), if !under_way.is_empty() => {
-                    let SettledRequest { lane, answered, result } = settled;
+                    let SettledRequest { lane, answered, place, result } = settled;
                     queue.settle_request(lane, answered, Instant::now());
+                    if let Some(place) = place.filter(|_| !answered) {
+                        folder.forget_comparison(&place, Instant::now());
+                    }
                     result.workloads.into_iter().for_each(|workload| queue.enqueue_workload(workload));
                     result.unlisted.into_iter().for_each(|read| queue.enqueue_read(read));
                     if !result.drifts.is_empty() {
@@ -131,6 +150,49 @@ impl LiveReader {
         }
     }
 
+    fn enqueue_order(&self, order: ReadOrder, queue: &mut ResyncQueue, folder: &mut ReadFolder) {
+        match order {
+            ReadOrder::Resync(reads) => {
+                for read in reads {
+                    self.enqueue_resync(read, queue, folder);
+                }
+            }
+            ReadOrder::Reevaluation(reads) => {
+                for read in reads {
+                    queue.enqueue_read(read);
+                }
+            }
+        }
+    }
+
+    /// Queues a read of a resync, or the comparison of its place where many are ordered there.
+    fn enqueue_resync(&self, read: LiveRead, queue: &mut ResyncQueue, folder: &mut ReadFolder) {
+        let now = Instant::now();
+        let place = self.comparable_place(&read);
+        match place.map(|(place, objects)| (folder.fold_read(&place, objects, now), place)) {
+            Some((ReadFold::Covered, _)) => {}
+            Some((ReadFold::Compared, place)) => {
+                folder.remove_idle(now);
+                queue.enqueue_comparison(place);
+            }
+            Some((ReadFold::Alone, _)) | None => queue.enqueue_read(read),
+        }
+    }
+
+    /// The place whose metadata says as much as a read, with the number of objects that a list of its kind has. `None` where
+    /// nothing but the read says it: the pods of a workload are looked for with what it says itself.
+    fn comparable_place(&self, read: &LiveRead) -> Option<(ComparedPlace, usize)> {
+        let followed = self.resolved.get(&read.kind())?;
+        let objects = followed.listed.load(Ordering::Relaxed);
+        let interest = self.reflector.interest(read.kind())?;
+        if objects == 0 || interest.judge.owns_pods() {
+            return None;
+        }
+        let is_everywhere = self.namespaces.is_empty() || !followed.api.namespaced;
+        let namespace = (!is_everywhere).then(|| read.namespace().to_owned());
+        Some((ComparedPlace { kind: read.kind(), namespace }, objects))
+    }
+
     /// Waits until another request may be sent.
     async fn wait_for_turn(&self, last_sent: Option<Instant>) {
         let Some(last_sent) = last_sent else { return };
@@ -142,10 +204,17 @@ impl LiveReader {
 
     /// Executes a request within its time.
     async fn execute(&self, lane: ReadLane, request: ResyncRequest) -> SettledRequest {
+        let mut place = None;
         let result = match request {
             ResyncRequest::Read(read) => timeout(self.read_timeout(&read), self.try_read(&read))
                 .await
                 .map(|done| done.inspect_err(|error| self.report_read_error(error)).ok()),
+            ResyncRequest::Compare(compared) => {
+                let (within, compared) = (self.list_timeout(compared.kind), &*place.insert(compared));
+                timeout(within, self.compare_place(compared))
+                    .await
+                    .map(|done| done.inspect_err(|error| self.report_read_error(error)).ok())
+            }
             ResyncRequest::Explain(workload) => {
                 timeout(LIVE_READ_TIMEOUT, self.explain_workload(*workload)).await.map(|next| {
                     next.map(|next| LiveReadResult {
@@ -162,16 +231,47 @@ impl LiveReader {
             });
         }
         let result = result.ok().flatten();
-        SettledRequest { lane, answered: result.is_some(), result: result.unwrap_or_default() }
+        SettledRequest { lane, answered: result.is_some(), place, result: result.unwrap_or_default() }
     }
 
-    /// Longest time for a read; a list gets more, the more there is to list.
+    /// Longest time for a read.
     fn read_timeout(&self, read: &LiveRead) -> Duration {
-        let held = match read {
-            LiveRead::One { .. } => 0,
-            LiveRead::All { kind, .. } => self.reflector.count_held(*kind),
+        match read {
+            LiveRead::One { .. } => LIVE_READ_TIMEOUT,
+            LiveRead::All { kind, .. } => self.list_timeout(*kind),
+        }
+    }
+
+    /// Longest time for a list: the more there is to list, the longer.
+    fn list_timeout(&self, kind: KindId) -> Duration {
+        let listed = self.resolved.get(&kind).map_or(0, |kind| kind.listed.load(Ordering::Relaxed));
+        let objects = self.reflector.count_held(kind).max(listed);
+        LIVE_READ_TIMEOUT * u32::try_from(1 + objects / OBJECTS_PER_TIMEOUT).unwrap_or(u32::MAX)
+    }
+
+    /// Compares the metadata of a place with what is held, and returns what is to be read.
+    async fn compare_place(&self, place: &ComparedPlace) -> Result<LiveReadResult, LiveReadError> {
+        let Some(followed) = self.resolved.get(&place.kind).map(|kind| Arc::clone(&kind)) else {
+            return Ok(LiveReadResult::default());
         };
-        LIVE_READ_TIMEOUT * u32::try_from(1 + held / OBJECTS_PER_TIMEOUT).unwrap_or(u32::MAX)
+        let unlisted =
+            self.compare_metadata(&followed, place.namespace.as_deref(), MAX_UNLISTED_READS).await?;
+        Ok(LiveReadResult { unlisted, ..LiveReadResult::default() })
+    }
+
+    /// Lists the metadata of a kind, in one namespace or in all, and returns the reads of what is held otherwise: at most so many
+    /// of what is newer there or unknown here, and of what is missing there.
+    pub(crate) async fn compare_metadata(
+        &self,
+        followed: &ResolvedKind,
+        scope: Option<&str>,
+        most: usize,
+    ) -> Result<Vec<LiveRead>, LiveReadError> {
+        // Objects cached now but missing from a list that starts now are deleted; objects created in between are not in
+        // this set.
+        let held = live_reads::held_objects(&self.reflector, followed.id, scope);
+        let listed = list_live_metadata(&self.client, &followed.api, scope, None).await?;
+        Ok(live_reads::outdated_reads(&self.reflector, followed.id, held, &listed, most))
     }
 
     /// Executes a live read. Returns the objects that were new to the cache, with the version that the watch had not
@@ -280,30 +380,5 @@ impl LiveReader {
                 followed.doubts.on_lost_event();
             }
         }
-    }
-}
-
-/// Result of one live read.
-#[derive(Default)]
-pub(crate) struct LiveReadResult {
-    /// Objects that the watch had not delivered.
-    pub(crate) drifts: Vec<Drift>,
-    /// Workloads whose pods explain why they are not ready.
-    workloads: Vec<UnreadyWorkload>,
-    /// Reads of objects that were held and that a complete list lacks.
-    unlisted: Vec<LiveRead>,
-}
-
-/// Change that a live read observed before the watch did.
-#[derive(Clone, Debug)]
-pub(crate) struct Drift {
-    followed: Arc<ResolvedKind>,
-    lag: WatchLag,
-}
-
-impl Drift {
-    /// What a live read of an object of this kind has shown.
-    pub(crate) fn new(followed: &Arc<ResolvedKind>, lag: WatchLag) -> Drift {
-        Drift { followed: followed.clone(), lag }
     }
 }

@@ -85,6 +85,13 @@ impl LiveRead {
         }
     }
 
+    /// Namespace in which is read; empty for objects without one, and for all.
+    pub fn namespace(&self) -> &str {
+        match self {
+            LiveRead::One { namespace, .. } | LiveRead::All { namespace, .. } => namespace,
+        }
+    }
+
     /// The object that is expected, as it is held now. Must be asked for before the read is sent. `None` where that object is
     /// not held any more: its id may belong to another one by now.
     pub fn expected_object(&self, reflector: &Reflector) -> Option<KnownObject> {

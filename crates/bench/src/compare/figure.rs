@@ -32,7 +32,7 @@ const fn listed(name: &'static str, heading: &'static str) -> FigureColumn {
 }
 
 /// In the order of the page.
-pub(crate) const WORKLOADS: [WorkloadView; 5] = [
+pub(crate) const WORKLOADS: [WorkloadView; 6] = [
     WorkloadView {
         name: "start",
         about: "A process starts over parents that nobody has told anything yet. Its time ends when the last parent has the right answer; processor time and memory are taken when it has come to rest.",
@@ -82,6 +82,17 @@ pub(crate) const WORKLOADS: [WorkloadView; 5] = [
     WorkloadView {
         name: "rest",
         about: "Nothing happens to 110 parents, 10 of which are not ready. All subjects run side by side, each over a server of its own.",
+        columns: &[
+            charted("requests_per_minute", "requests a minute"),
+            listed("lease_requests_per_minute", "of them for a lease"),
+            charted("status_writes_per_minute", "writes to parents a minute"),
+            charted("processor_ms_per_minute", "processor, ms a minute"),
+        ],
+        fitted: &[],
+    },
+    WorkloadView {
+        name: "unready",
+        about: "Nothing happens to 110 parents, none of which is ready. All subjects run side by side, each over a server of its own.",
         columns: &[
             charted("requests_per_minute", "requests a minute"),
             listed("lease_requests_per_minute", "of them for a lease"),

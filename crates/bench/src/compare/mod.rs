@@ -56,7 +56,7 @@ pub(crate) struct CompareArgs {
     /// Seconds of flips.
     #[arg(long, default_value_t = 6, value_name = "SECONDS")]
     seconds: u32,
-    /// Seconds of rest that are measured, once.
+    /// Seconds of rest that are measured, each once.
     #[arg(long, default_value_t = 60, value_name = "SECONDS")]
     rest_seconds: u32,
     /// Longest time that an answer is waited for.
@@ -116,15 +116,19 @@ async fn measure(own: &SubjectArgs, args: &CompareArgs) -> anyhow::Result<PathBu
         }
     }
     progress.show("all subjects at rest, side by side");
-    for measurement in rest::run_rest(&subjects, args.plan(0, 1), args.rest_seconds).await? {
-        append_line(&file, &RawLine::Measurement(measurement))?;
+    for workload in rest::RESTS {
+        for measurement in rest::run_rest(&subjects, args.plan(0, 1), workload, args.rest_seconds).await? {
+            append_line(&file, &RawLine::Measurement(measurement))?;
+        }
+        progress.step();
     }
     progress.end();
     Ok(file)
 }
 
 fn steps(args: &CompareArgs, subjects: usize) -> usize {
-    usize::try_from(args.rounds).unwrap_or(usize::MAX).saturating_mul(args.sizes.len() * subjects) + 1
+    usize::try_from(args.rounds).unwrap_or(usize::MAX).saturating_mul(args.sizes.len() * subjects)
+        + rest::RESTS.len()
 }
 
 /// Builds every subject that was asked for. One that cannot be built is named, in the raw data too.

@@ -12,9 +12,19 @@ use super::session::{
     Figures, REST_TIMEOUT, SessionPlan, all_requests, by_address, figures, lease_requests, status_writes,
 };
 
-/// Parents, and how many of them have a child that is not ready.
+/// Number of parents.
 const PARENTS: usize = 110;
-const UNREADY_PARENTS: usize = 10;
+
+/// A rest, with some parents that have a child that is not ready.
+#[derive(Clone, Copy)]
+pub(crate) struct RestWorkload {
+    name: &'static str,
+    unready: usize,
+}
+
+/// Nearly everything is ready, or nothing is.
+pub(crate) const RESTS: [RestWorkload; 2] =
+    [RestWorkload { name: "rest", unready: 10 }, RestWorkload { name: "unready", unready: PARENTS }];
 
 struct RestingSubject<'a> {
     subject: &'a BuiltSubject,
@@ -28,16 +38,17 @@ struct RestingSubject<'a> {
 pub(crate) async fn run_rest(
     subjects: &[BuiltSubject],
     plan: SessionPlan,
+    workload: RestWorkload,
     seconds: u32,
 ) -> anyhow::Result<Vec<Measurement>> {
     let plan = SessionPlan { parents: PARENTS, ..plan };
     let (mut resting, mut measured) = (Vec::new(), Vec::new());
     for subject in subjects {
-        match settle(subject, &plan).await {
+        match settle(subject, &plan, workload.unready).await {
             Ok(one) => resting.push(one),
             Err(error) => measured.push(Measurement {
                 failure: Some(format!("{error:#}")),
-                ..plan.measurement(subject, "rest")
+                ..plan.measurement(subject, workload.name)
             }),
         }
     }
@@ -47,7 +58,7 @@ pub(crate) async fn run_rest(
     }
     thread::sleep(Duration::from_secs(u64::from(seconds)));
     for one in &mut resting {
-        let mut measurement = plan.measurement(one.subject, "rest");
+        let mut measurement = plan.measurement(one.subject, workload.name);
         match one.rates(f64::from(seconds)) {
             Ok(figures) => {
                 measurement.wrong = one.cluster.wrong_answers();
@@ -62,8 +73,12 @@ pub(crate) async fn run_rest(
 }
 
 /// Starts a subject, and waits until every parent has its answer.
-async fn settle<'a>(subject: &'a BuiltSubject, plan: &SessionPlan) -> anyhow::Result<RestingSubject<'a>> {
-    let is_unready = |parent: usize| parent < UNREADY_PARENTS;
+async fn settle<'a>(
+    subject: &'a BuiltSubject,
+    plan: &SessionPlan,
+    unready: usize,
+) -> anyhow::Result<RestingSubject<'a>> {
+    let is_unready = |parent: usize| parent < unready;
     let cluster = WidgetCluster::serve(plan.parents, plan.children, is_unready).await?;
     let observer = AnswerObserver::follow(&cluster.server, plan.parents)?;
     (0..plan.parents).for_each(|parent| observer.expect(parent, !is_unready(parent), Instant::now()));

@@ -9,13 +9,14 @@ use tokio::sync::{Notify, watch};
 use crate::event_recorder::NoticeSender;
 use crate::kind_tasks::KindRequest;
 use crate::lease::Leadership;
+use crate::live_reader::ReadOrder;
 use crate::page::LoopQuery;
 use crate::parent_writer::SettledWrite;
 use crate::rollouts::RolloutSender;
 use crate::snapshot::StatsSnapshot;
 use crate::transitions::TransitionHub;
 use policy::WatchPlan;
-use rollcall_core::{KindEvent, LiveRead, ParentWrite, TreeNode};
+use rollcall_core::{KindEvent, ParentWrite, TreeNode};
 
 /// Sender of the trees of all parents, for consumers that draw them.
 pub type TreeSender = watch::Sender<Arc<Vec<TreeNode>>>;
@@ -49,7 +50,7 @@ pub(crate) struct LoopChannels {
     /// Requests to the owner of the kinds' tasks.
     pub(crate) kind_requests: UnboundedSender<KindRequest>,
     /// Live reads ordered by a resync.
-    pub(crate) live_reads: UnboundedSender<Vec<LiveRead>>,
+    pub(crate) live_reads: UnboundedSender<ReadOrder>,
     /// Numbers for policy status, metrics and `/readyz`.
     pub(crate) snapshot: watch::Sender<Arc<StatsSnapshot>>,
     /// Trees, if anything draws them.

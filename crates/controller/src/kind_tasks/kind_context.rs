@@ -1,6 +1,7 @@
 //! What the tasks of all kinds share.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use aggregator::KindId;
 use dashmap::DashMap;
@@ -27,6 +28,15 @@ pub(crate) struct ResolvedKind {
     pub(crate) api: ApiKind,
     /// Doubts whether it still is that, and whether its watch delivers what happens.
     pub(crate) doubts: Arc<WatchDoubts>,
+    /// Number of objects that the server had when it was listed last, whether they count or not; 0 before.
+    pub(crate) listed: Arc<AtomicUsize>,
+}
+
+impl ResolvedKind {
+    /// A kind that was found so, and was not listed yet.
+    pub(crate) fn new(id: KindId, api: ApiKind) -> ResolvedKind {
+        ResolvedKind { id, api, doubts: Arc::default(), listed: Arc::default() }
+    }
 }
 
 /// Resolved kinds by id, for the writer and for live reads.

@@ -1,6 +1,7 @@
 //! The task of one kind: resolves it through discovery, follows it, ingests its objects, and reports its state.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -25,7 +26,7 @@ use super::reappearance::{ReappearanceCheck, search_delay};
 use super::rule_wait::RuleWait;
 use super::run_durations::RunDurations;
 use super::scopes::ScopeTracker;
-use super::watch_doubts::{DoubtfulWatch, WatchDoubts};
+use super::watch_doubts::DoubtfulWatch;
 use crate::record_task::RecordTask;
 use crate::rule_threads::work_beside;
 
@@ -127,7 +128,7 @@ impl KindTask {
             reflector.interest(self.plan.id).is_some() || reflector.count_held(self.plan.id) == 0;
         let found = resolved.get(&self.plan.id).filter(|_| !is_adopted).map(|found| Arc::clone(&found));
         if let Some(found) = found {
-            self.adopt_kind(&found.api, &found.doubts);
+            self.adopt_kind(found);
         }
     }
 
@@ -135,7 +136,8 @@ impl KindTask {
     /// it: they are the same objects, and say of Rollcall the same. They are read once, and not followed, because another
     /// version may say other things of them: nothing that rests on the kind is ready meanwhile. Returns `true` if that is done.
     async fn adopt_elsewhere(&self, api: &ApiKind) -> bool {
-        if self.adopt_kind(api, &Arc::default()).is_none() || self.plan.interest.parent.is_empty() {
+        let found = Arc::new(ResolvedKind::new(self.plan.id, api.clone()));
+        if self.adopt_kind(found).is_none() || self.plan.interest.parent.is_empty() {
             return true;
         }
         let start = self.context.reflector.start_read();
@@ -161,7 +163,8 @@ impl KindTask {
     }
 
     /// Lets objects of the kind be read and written here, by what the plan asks of them. `None` if the task was stopped.
-    fn adopt_kind(&self, api: &ApiKind, doubts: &Arc<WatchDoubts>) -> Option<()> {
+    fn adopt_kind(&self, found: Arc<ResolvedKind>) -> Option<()> {
+        let api = &found.api;
         let mut interest = Interest { counted: api.has_status, ..self.plan.interest.clone() };
         for rule in interest.assessment_rules.iter_mut().filter_map(|judged_by| judged_by.rule.as_mut()) {
             rule.of = (api.api_version().into(), api.kind.as_str().into());
@@ -169,34 +172,33 @@ impl KindTask {
         if let Some(excerpt) = &mut interest.excerpt {
             excerpt.of = (api.api_version().into(), api.kind.as_str().into());
         }
-        let id = self.plan.id;
         self.feed_reflector(|reflector| {
-            let resolved = ResolvedKind { id, api: api.clone(), doubts: doubts.clone() };
-            self.context.resolved.insert(id, Arc::new(resolved));
+            self.context.resolved.insert(found.id, found);
             reflector.set_interest(interest);
         })
     }
 
     async fn follow_kind(&self, api: ApiKind) {
         let whole = self.plan.interest.reads_whole();
-        let doubts = Arc::<WatchDoubts>::default();
-        let begun = self.adopt_kind(&api, &doubts);
-        match begun {
+        let found = Arc::new(ResolvedKind::new(self.plan.id, api));
+        match self.adopt_kind(found.clone()) {
             None => {}
-            Some(()) if whole => self.follow_kind_streams::<ParentObject>(&api, &doubts).await,
-            Some(()) => self.follow_kind_streams::<ChildObject>(&api, &doubts).await,
+            Some(()) if whole => self.follow_kind_streams::<ParentObject>(&found).await,
+            Some(()) => self.follow_kind_streams::<ChildObject>(&found).await,
         }
     }
 
     /// Feeds the reflector until the kind is no longer served.
-    async fn follow_kind_streams<K: ReflectorObject>(&self, api: &ApiKind, doubts: &WatchDoubts) {
+    async fn follow_kind_streams<K: ReflectorObject>(&self, found: &ResolvedKind) {
+        let ResolvedKind { api, doubts, .. } = found;
         let everywhere = self.context.namespaces.is_empty() || !api.namespaced;
         let scopes: Vec<Option<String>> =
             if everywhere { vec![None] } else { self.context.namespaces.iter().cloned().map(Some).collect() };
         let KindContext { reflector, metrics, judged, .. } = &self.context;
         let mut feeding = Feeding {
-            api,
+            found,
             passes: vec![None; scopes.len()],
+            listed: vec![ListedCount::default(); scopes.len()],
             tracker: ScopeTracker::new(scopes.len()),
             durations: RunDurations::new(reflector.clone(), metrics.clone(), self.plan.id, api),
         };
@@ -291,9 +293,11 @@ impl KindTask {
         match event {
             FollowEvent::Init => {
                 feeding.passes[at] = Some(reflector.begin_list(id, scope));
+                feeding.listed[at].under_way = 0;
                 self.event_sender.send(feeding.tracker.list_began(at));
             }
             FollowEvent::InitApply(object) => {
+                feeding.listed[at].under_way += 1;
                 if let Some(pass) = &feeding.passes[at] {
                     reflector.apply_listed(pass, object.as_child(), object.raw_text());
                 }
@@ -302,8 +306,9 @@ impl KindTask {
                 feeding.durations.apply_object(&object);
             }
             FollowEvent::InitDone => {
+                feeding.end_list(at);
                 let swept = feeding.passes[at].take().and_then(|pass| reflector.finish_list(&pass));
-                debug!(kind = %feeding.api, swept, "listed kind");
+                debug!(kind = %feeding.found.api, swept, "listed kind");
                 if swept.is_some() {
                     feeding
                         .tracker
@@ -321,7 +326,7 @@ impl KindTask {
                     .for_each(|event| self.event_sender.send(event));
             }
             FollowEvent::Failure(trouble) => {
-                report_trouble(&self.context.failures, feeding.api, &trouble);
+                report_trouble(&self.context.failures, &feeding.found.api, &trouble);
                 let gone = trouble.cause == ApiFailureCause::NotInstalled;
                 feeding.tracker.scope_failed(at);
                 self.event_sender.send(KindEvent::Failure(trouble.cause, trouble.detail));
@@ -334,9 +339,28 @@ impl KindTask {
 
 /// How far the streams of a kind are, scope by scope.
 struct Feeding<'a> {
-    api: &'a ApiKind,
+    found: &'a ResolvedKind,
     /// The list that is being read.
     passes: Vec<Option<ListPass>>,
+    listed: Vec<ListedCount>,
     tracker: ScopeTracker,
     durations: RunDurations,
+}
+
+/// Number of objects in the lists of one scope.
+#[derive(Clone, Copy, Debug, Default)]
+struct ListedCount {
+    /// Of the one that is being read, so far.
+    under_way: usize,
+    /// Of the last one that was complete.
+    complete: usize,
+}
+
+impl Feeding<'_> {
+    /// The list of a scope is complete.
+    fn end_list(&mut self, at: usize) {
+        self.listed[at].complete = self.listed[at].under_way;
+        let all = self.listed.iter().map(|scope| scope.complete).sum();
+        self.found.listed.store(all, Ordering::Relaxed);
+    }
 }

@@ -10,6 +10,7 @@ use timer::Seed;
 use tokio::time::Instant;
 use watcher::reflector::Reflector;
 
+use super::folding::ComparedPlace;
 use super::read_queue::{ReadLane, ReadQueue};
 
 /// One request of the resync.
@@ -17,6 +18,8 @@ use super::read_queue::{ReadLane, ReadQueue};
 pub(super) enum ResyncRequest {
     /// Objects of parents that are not ready.
     Read(LiveRead),
+    /// The metadata of a place, instead of many objects there.
+    Compare(ComparedPlace),
     /// What is below a workload that is not ready.
     Explain(Box<UnreadyWorkload>),
 }
@@ -25,6 +28,7 @@ pub(super) enum ResyncRequest {
 #[derive(Debug)]
 enum ResyncKey {
     Read(LiveRead),
+    Compare(ComparedPlace),
     /// By the id of the workload.
     Explain(ObjectId),
 }
@@ -36,6 +40,7 @@ enum ResyncKey {
 pub(super) struct ResyncQueue {
     order: ReadQueue<ResyncKey>,
     reads: FxHashSet<LiveRead>,
+    comparisons: FxHashSet<ComparedPlace>,
     workloads: FxHashMap<ObjectId, Box<UnreadyWorkload>>,
 }
 
@@ -44,19 +49,27 @@ impl ResyncQueue {
         ResyncQueue {
             order: ReadQueue::new(seed),
             reads: FxHashSet::default(),
+            comparisons: FxHashSet::default(),
             workloads: FxHashMap::default(),
         }
     }
 
     /// Number of requests that wait.
     pub(super) fn len(&self) -> usize {
-        self.reads.len() + self.workloads.len()
+        self.reads.len() + self.comparisons.len() + self.workloads.len()
     }
 
     /// Queues a read, unless it waits already.
     pub(super) fn enqueue_read(&mut self, read: LiveRead) {
         if self.reads.insert(read.clone()) {
             self.order.enqueue(ReadLane::Kind(read.kind()), ResyncKey::Read(read));
+        }
+    }
+
+    /// Queues a comparison, unless it waits already.
+    pub(super) fn enqueue_comparison(&mut self, place: ComparedPlace) {
+        if self.comparisons.insert(place.clone()) {
+            self.order.enqueue(ReadLane::Kind(place.kind), ResyncKey::Compare(place));
         }
     }
 
@@ -90,6 +103,10 @@ impl ResyncQueue {
                 ResyncKey::Read(read) => {
                     self.reads.remove(&read);
                     (!read.is_obsolete(reflector)).then_some(ResyncRequest::Read(read))
+                }
+                ResyncKey::Compare(place) => {
+                    self.comparisons.remove(&place);
+                    Some(ResyncRequest::Compare(place))
                 }
                 ResyncKey::Explain(owner) => self.workloads.remove(&owner).map(ResyncRequest::Explain),
             };

@@ -1,5 +1,7 @@
 //! The resync against a server that counts what it is asked.
 
+mod folded;
+
 use std::collections::BTreeMap;
 use std::future::Ready;
 use std::sync::{Arc, Mutex};
@@ -19,7 +21,7 @@ use watcher::plan::{
 use watcher::reflector::Reflector;
 use watcher::{ApiKind, ParentObject, ReflectorObject};
 
-use super::LiveReader;
+use super::{LiveReader, ReadOrder};
 use crate::clock::ServerClock;
 use crate::kind_tasks::ResolvedKind;
 use crate::metrics::Metrics;
@@ -43,6 +45,11 @@ impl CountingServer {
         self.0.lock().unwrap().answers.insert(path.to_owned(), answer);
     }
 
+    /// There is no such object any more.
+    fn forget(&self, path: &str) {
+        self.0.lock().unwrap().answers.remove(path);
+    }
+
     /// The paths that were asked for since the last time.
     fn take_asked(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap().asked)
@@ -62,9 +69,10 @@ impl tower_service::Service<Request<Body>> for CountingServer {
         let path = request.uri().path().to_owned();
         let mut served = self.0.lock().unwrap();
         served.asked.push(path.clone());
-        let name = path.rsplit('/').next().unwrap_or_default();
+        let parts: Vec<&str> = path.rsplit('/').collect();
+        let group = path.split('/').nth(2).unwrap_or_default();
         let absent = json!({ "kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound",
-            "details": { "name": name, "group": "apps", "kind": "deployments" } });
+            "details": { "name": parts[0], "group": group, "kind": parts[1] } });
         let answer = served.answers.get(&path).unwrap_or(&absent);
         let code = answer["code"].as_u64().map_or(200, |code| u16::try_from(code).unwrap());
         let body = Body::from(answer.to_string().into_bytes());
@@ -77,29 +85,12 @@ struct ResyncStage {
     server: CountingServer,
     reflector: Arc<Reflector>,
     metrics: Arc<Metrics>,
-    orders: UnboundedSender<Vec<LiveRead>>,
+    orders: UnboundedSender<ReadOrder>,
 }
 
 impl ResyncStage {
     /// At so many reads a second, of Deployments with these numbers, which are held at version 5.
     fn start(rate: u32, held: &[u32]) -> ResyncStage {
-        let (server, reflector) = (CountingServer::default(), Arc::new(Reflector::new(|| ())));
-        let metrics = Arc::new(Metrics::new(0).unwrap());
-        reflector.set_interest(interest());
-        reflector.finish_list(&reflector.begin_list(KIND, None));
-        let reader = LiveReader {
-            failure_traffic: Arc::default(),
-            client: kube::Client::new(server.clone(), "default"),
-            reflector: reflector.clone(),
-            resolved: Arc::default(),
-            metrics: metrics.clone(),
-            rate,
-            clock: ServerClock::assume_local(),
-            drift_log: Arc::default(),
-            failures: crate::failure_reporter::FailureReporter::default(),
-            seed: Seed(1),
-            breaks: crate::kind_tasks::HistoryBreaks::default(),
-        };
         let api = ApiKind {
             group: "apps".to_owned(),
             version: "v1".to_owned(),
@@ -108,15 +99,40 @@ impl ResyncStage {
             namespaced: true,
             has_status: true,
         };
-        reader.resolved.insert(KIND, Arc::new(ResolvedKind { id: KIND, api, doubts: Arc::default() }));
-        let (orders, ordered) = unbounded_channel();
-        let (_, nothing) = tokio::sync::mpsc::unbounded_channel();
-        tokio::spawn(reader.run(ordered, nothing));
-        let stage = ResyncStage { server, reflector, metrics, orders };
+        let (stage, _) = ResyncStage::start_kind(rate, interest(), api);
         for n in held {
             stage.observe(*n, 5);
         }
         stage
+    }
+
+    /// At so many reads a second, of a kind of which nothing is held.
+    fn start_kind(rate: u32, interest: Interest, api: ApiKind) -> (ResyncStage, Arc<ResolvedKind>) {
+        let (server, reflector) = (CountingServer::default(), Arc::new(Reflector::new(|| ())));
+        let metrics = Arc::new(Metrics::new(0).unwrap());
+        reflector.set_interest(interest);
+        reflector.finish_list(&reflector.begin_list(KIND, None));
+        let reader = LiveReader {
+            failure_traffic: Arc::default(),
+            client: kube::Client::new(server.clone(), "default"),
+            reflector: reflector.clone(),
+            resolved: Arc::default(),
+            metrics: metrics.clone(),
+            rate,
+            period: Duration::from_secs(30),
+            namespaces: Vec::new(),
+            clock: ServerClock::assume_local(),
+            drift_log: Arc::default(),
+            failures: crate::failure_reporter::FailureReporter::default(),
+            seed: Seed(1),
+            breaks: crate::kind_tasks::HistoryBreaks::default(),
+        };
+        let found = Arc::new(ResolvedKind::new(KIND, api));
+        reader.resolved.insert(KIND, found.clone());
+        let (orders, ordered) = unbounded_channel();
+        let (_, nothing) = tokio::sync::mpsc::unbounded_channel();
+        tokio::spawn(reader.run(ordered, nothing));
+        (ResyncStage { server, reflector, metrics, orders }, found)
     }
 
     /// The watch delivers a version of a Deployment.
@@ -128,11 +144,12 @@ impl ResyncStage {
     /// Orders a read of each Deployment that is held.
     fn order_each(&self) {
         let held = live_reads::held_objects(&self.reflector, KIND, None);
-        self.orders.send(held.into_iter().map(HeldObject::into_read).collect()).unwrap();
+        self.orders.send(ReadOrder::Resync(held.into_iter().map(HeldObject::into_read).collect())).unwrap();
     }
 
     fn order_list(&self) {
-        self.orders.send(vec![LiveRead::All { kind: KIND, namespace: "shop".to_owned() }]).unwrap();
+        let read = LiveRead::All { kind: KIND, namespace: "shop".to_owned() };
+        self.orders.send(ReadOrder::Resync(vec![read])).unwrap();
     }
 
     fn holds(&self, n: u32) -> bool {

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use aggregator::KindId;
 use policy::WatchPlan;
-use rollcall_core::{KindEvent, LiveRead, ParentWrite};
+use rollcall_core::{KindEvent, ParentWrite};
 use tokio::sync::mpsc::{self, Receiver, Sender, UnboundedReceiver, UnboundedSender};
 use tokio::sync::watch;
 
 use crate::event_recorder::{EventNotice, NoticeSender};
 use crate::kind_tasks::{KindRequest, RecordsTrouble};
-use crate::live_reader::Drift;
+use crate::live_reader::{Drift, ReadOrder};
 use crate::metrics::Metrics;
 use crate::page::{LOOP_QUERY_QUEUE_SIZE, LoopQuery};
 use crate::parent_writer::SettledWrite;
@@ -34,7 +34,7 @@ pub(super) struct ServiceChannels {
     /// From the parent writer to the event loop.
     pub(super) settled: Queue<SettledWrite>,
     /// From the event loop to the resync.
-    pub(super) live_reads: Queue<Vec<LiveRead>>,
+    pub(super) live_reads: Queue<ReadOrder>,
     /// From the parent writer to the resync.
     pub(super) write_drifts: Queue<Vec<Drift>>,
     /// From the page to the event loop.

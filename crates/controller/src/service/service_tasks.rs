@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use rollcall_core::{LiveRead, ParentWrite};
+use rollcall_core::ParentWrite;
 use timer::Seed;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
@@ -26,7 +26,7 @@ use crate::failure_reporter::FailureReporter;
 use crate::history::HistoryWriter;
 use crate::kind_tasks::KindRequest;
 use crate::lease::LeaseCandidate;
-use crate::live_reader::{Drift, LiveReader};
+use crate::live_reader::{Drift, LiveReader, ReadOrder};
 use crate::metrics::Metrics;
 use crate::page::PageService;
 use crate::parent_writer::{ParentWriter, SettledWrite};
@@ -58,7 +58,7 @@ pub(super) struct ServiceTasks {
     settled: UnboundedSender<SettledWrite>,
     write_drifts: UnboundedReceiver<Vec<Drift>>,
     live_reader: LiveReader,
-    live_reads: UnboundedReceiver<Vec<LiveRead>>,
+    live_reads: UnboundedReceiver<ReadOrder>,
     history: Option<HistoryWriter>,
     events: Option<EventRecorder>,
     page: PageService,

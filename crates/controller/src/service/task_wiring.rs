@@ -129,6 +129,8 @@ pub(super) fn wire_live_reader(shared: &SharedParts, args: &RunArgs) -> LiveRead
         resolved: shared.resolved.clone(),
         metrics: shared.metrics.clone(),
         rate: args.resync_rate,
+        period: args.resync,
+        namespaces: args.namespaces.clone(),
         failure_traffic: shared.failure_traffic.clone(),
         clock: shared.clock.clone(),
         drift_log: Arc::default(),

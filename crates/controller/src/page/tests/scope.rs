@@ -32,7 +32,7 @@ pub(super) async fn databases_in(namespaces: usize) -> PageHarness {
         namespaced: true,
         has_status: true,
     };
-    stage.page.0.resolved.insert(id, Arc::new(ResolvedKind { id, api, doubts: Arc::default() }));
+    stage.page.0.resolved.insert(id, Arc::new(ResolvedKind::new(id, api)));
     let interest = Interest::for_kind(id, "example.com", "Database");
     let parent = vec![ParentRule::for_policy(PolicyId(0))];
     stage.page.0.views.reflector.set_interest(Interest { parent, ..interest });

@@ -38,10 +38,10 @@ impl WidgetCluster {
         cluster.create(open_crd("Widget"))?;
         cluster.create(open_crd("Part"))?;
         cluster.create(policy())?;
-        for number in 0..NAMESPACE_COUNT {
-            cluster.create(
-                json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace(number) } }),
-            )?;
+        // The last is Rollcall's own, in which it keeps what its policies wrote.
+        for name in (0..NAMESPACE_COUNT).map(namespace).chain(["rollcall-system".to_owned()]) {
+            cluster
+                .create(json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } }))?;
         }
         for parent in 0..parents {
             let owner = cluster.create(widget(parent))?;

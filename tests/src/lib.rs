@@ -33,6 +33,7 @@ pub mod rollcall;
 pub mod rollcall_command;
 pub mod tenant;
 mod watch_lines;
+pub mod webhook;
 
 use std::time::Duration;
 

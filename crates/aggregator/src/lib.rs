@@ -26,7 +26,7 @@ mod time_limits;
 mod types;
 
 pub use answer_view::{AnswerExtras, AnswerView, WrittenAnswer};
-pub use delivery::{Brevity, DeliveryDecision, DeliveryOutcome, WriteTicket};
+pub use delivery::{Brevity, DeliveryDecision, DeliveryOutcome, UnwrittenBecause, WriteTicket};
 pub use engine::{
     ChildOf, Engine, EngineReader, EvaluationCounts, EvaluationState, ParentDraft, PendingProofs,
     ProofRequest, RecountResult, UnreadyChild,

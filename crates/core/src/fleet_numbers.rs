@@ -4,7 +4,7 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-use aggregator::{Engine, ObjectId, PolicyId};
+use aggregator::{Engine, ObjectId, PolicyId, UnwrittenBecause};
 use readiness::rollup::ParentReason;
 use readiness::{Level, Time};
 use watcher::reflector::{Reflector, RulingPolicy};
@@ -19,8 +19,10 @@ pub type ParentPolicy = (ObjectId, PolicyId);
 pub struct FindingCounts {
     /// Parents on which the API server prunes the condition.
     pub pruned: u64,
-    /// Parents that the API server would find invalid with the condition.
-    pub invalid: u64,
+    /// Parents on which the API server, or an admission policy, refuses the condition.
+    pub refused: u64,
+    /// Parents to which writes keep failing.
+    pub failing: u64,
     /// Parents whose CRD lacks the default status.
     pub undefaulted: u64,
     /// Parents with Kopf's mark, of which nothing shows whether their operator succeeded.
@@ -42,8 +44,12 @@ impl FindingCounts {
             let one = u64::from(one);
             *number = if adds { *number + one } else { *number - one };
         };
-        count(&mut self.pruned, found.pruned);
-        count(&mut self.invalid, found.invalid);
+        match found.unwritten {
+            Some(UnwrittenBecause::Pruned) => count(&mut self.pruned, true),
+            Some(UnwrittenBecause::Refused) => count(&mut self.refused, true),
+            Some(UnwrittenBecause::Failing) => count(&mut self.failing, true),
+            None => {}
+        }
         count(&mut self.undefaulted, found.undefaulted);
         count(&mut self.hidden_outcomes, found.hides_outcome);
         count(&mut self.disagreeing, found.disagrees);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use aggregator::{Engine, EvaluationState};
+use aggregator::{Engine, EvaluationState, UnwrittenBecause};
 use readiness::Time;
 use readiness::rollup::{ConditionStatus, ParentReason};
 use watcher::reflector::{ObjectRow, Reflector};
@@ -14,10 +14,8 @@ use watcher::status::ParentStatus;
 pub struct ParentFindings {
     /// Reason and beginning, if it is not ready.
     pub unready: Option<(ParentReason, Time)>,
-    /// The API server prunes the condition.
-    pub pruned: bool,
-    /// The API server refuses the condition: the parent would be invalid with it.
-    pub invalid: bool,
+    /// Why it cannot be told, if it cannot.
+    pub unwritten: Option<UnwrittenBecause>,
     /// Its CRD lacks the default status: readers that use kstatus may see it ready too early.
     pub undefaulted: bool,
     /// It carries Kopf's mark, and nothing shows whether its operator succeeded.
@@ -45,7 +43,7 @@ impl FindingSources<'_> {
     /// Finds what is to be known of one parent. It has not been ready since `known` at the latest, if it is not.
     pub(super) fn find(self, state: &EvaluationState<'_>, known: Time) -> ParentFindings {
         let found = self.reflector.read_row(state.parent, |row| self.find_in_row(row, state, known));
-        ParentFindings { pruned: state.pruned, invalid: state.invalid, ..found.flatten().unwrap_or_default() }
+        ParentFindings { unwritten: state.unwritten, ..found.flatten().unwrap_or_default() }
     }
 
     fn find_in_row(
@@ -69,8 +67,7 @@ impl FindingSources<'_> {
         let is_kept_by_owner = owner.is_some() && !is_shadow;
         Some(ParentFindings {
             unready: (!is_true(reason)).then_some((reason, since)),
-            pruned: state.pruned,
-            invalid: state.invalid,
+            unwritten: state.unwritten,
             undefaulted: ours && parent.status.observed_generation().is_none(),
             hides_outcome: parent.hides_outcome(),
             disagrees: is_shadow && says_otherwise,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use aggregator::DeliveryOutcome;
 use watcher::reflector::{ApplyOutcome, ReadStart, Reflector};
-use watcher::status::{OwnTypes, ParentStatus};
+use watcher::status::{OwnTypes, OwnedCondition, ParentStatus};
 use watcher::{ApiKind, ParentObject, proves_absence};
 
 use super::live_reads::{self, KnownObject, WatchLag};
@@ -77,9 +77,10 @@ pub fn apply_accepted(reflector: &Reflector, write: &ParentWrite, answer: &Paren
     let status = ParentStatus::read(&answer.text, &own);
     reflector.on_write_accepted(&answer.child.meta.uid, &write.wanted.entries, &status);
     let applied = reflector.apply_answer(write.kind, &answer.child, Some(&answer.text));
-    // By the reason alone a condition of Rollcall's is known again where its list has one owner, and to the next process.
-    let is_kept =
-        types.iter().all(|kind| status.our_entry(kind).is_some_and(|held| held.parent_reason().is_some()));
+    // By the reason alone a condition of Rollcall's is known again where its list has one owner, and to the next process. One with
+    // another reason is there, in the words of an admission webhook: it is to be set right, as where somebody overwrites it.
+    let stands = |held: &OwnedCondition| held.parent_reason().is_some() || held.is_rewritten();
+    let is_kept = types.iter().all(|kind| status.our_entry(kind).is_some_and(stands));
     match applied {
         _ if !is_kept => DeliveryOutcome::Pruned,
         // The kind is being listed by another plan, or does not hold it: what a list shows is observed, not this.

@@ -37,8 +37,10 @@ pub enum PolicyReason {
     ConditionOwned,
     /// The schema of some parents does not keep the condition.
     ConditionPruned,
-    /// Some parents would be invalid with the condition, by their schema or by an admission webhook.
-    ConditionInvalid,
+    /// The condition is refused on some parents, by their schema or by an admission policy.
+    ConditionRefused,
+    /// Writes to some parents keep failing.
+    WritesFailing,
     /// The condition is repeatedly overwritten on some parents.
     Yielding,
     /// A rule that exceeds its limits is not evaluated for a while.
@@ -73,7 +75,8 @@ impl PolicyReason {
             PolicyReason::Synced => "Synced",
             PolicyReason::ConditionOwned => "ConditionOwned",
             PolicyReason::ConditionPruned => "ConditionPruned",
-            PolicyReason::ConditionInvalid => "ConditionInvalid",
+            PolicyReason::ConditionRefused => "ConditionRefused",
+            PolicyReason::WritesFailing => "WritesFailing",
             PolicyReason::Yielding => "Yielding",
             PolicyReason::RuleTooSlow => "RuleTooSlow",
             PolicyReason::RuledByOlderPolicy => "RuledByOlderPolicy",

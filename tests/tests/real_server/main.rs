@@ -92,4 +92,5 @@ mod uncounted;
 mod upgrade;
 mod verdicts;
 mod versions;
+mod webhooks;
 mod wire;

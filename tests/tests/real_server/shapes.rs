@@ -201,9 +201,9 @@ async fn a_schema_by_which_conditions_are_no_list_is_named_in_the_policy_until_i
     let rollcall = tenant.rollcall(&[]).await?;
     let db = tenant.create(tenant.custom("Database", "db")).await?;
     tenant.create(owned_by(&db, deployment("web", 1))).await?;
-    let named = because("Ready", "ConditionInvalid").and(mentions("Ready", "1 parents cannot be told"));
+    let named = because("Ready", "ConditionRefused").and(mentions("Ready", "1 parents cannot be told"));
     tenant.until_at(&policy_address(&tenant, "db")?, &named).await?;
-    rollcall.until_metric("rollcall_parents_invalid", &[], |count| count >= 1.0).await?;
+    rollcall.until_metric("rollcall_parents_refused", &[], |count| count >= 1.0).await?;
     let mended = CrdBuilder::new("Database").manifest(&tenant.group);
     let mends = json!({ "spec": mended["spec"] });
     tenant.admin.merge(&ObjectAddress::of(&mended)?, "", &mends).await?;

@@ -19,6 +19,10 @@ const MESSAGE_WRITE_INTERVAL: Duration = Duration::from_secs(10);
 /// Interval between attempts to write to a parent whose server drops the fields, to detect a mended schema. Nothing tells of
 /// that: the parent is as it was.
 const PRUNED_RETRY_INTERVAL: Duration = Duration::from_mins(10);
+/// The same where the parent held conditions before: an admission webhook that takes them away may be gone any moment.
+const STRIPPED_RETRY_INTERVAL: Duration = Duration::from_mins(1);
+/// Number of writes in a row that failed, after which a parent counts as one that cannot be written.
+const MANY_FAILURES: u32 = 3;
 /// Number of consecutive overwrites after which another client counts as overwriting repeatedly.
 const REPEATED_OVERWRITE_COUNT: u32 = 3;
 /// Shortest interval between writes while yielding.
@@ -73,11 +77,22 @@ pub enum DeliveryOutcome {
     Denied,
     /// Never sent: this replica does not lead any more, or the kind is not served. Not a failure of the server.
     Unsent,
-    /// The server accepted the write and dropped the fields: retried after 10 min, and at once where the parent's status has
+    /// The server accepted the write and dropped the fields: retried after 10 min, or 1 min where the parent held such before, and at once where the parent's status has
     /// changed its shape.
     Pruned,
     /// The parent no longer exists.
     Gone,
+}
+
+/// Why a parent cannot be told what there is to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnwrittenBecause {
+    /// The server drops the conditions, or the status cannot hold them.
+    Pruned,
+    /// The server, or an admission policy, refuses them however they are said.
+    Refused,
+    /// Several writes in a row failed, or were not permitted.
+    Failing,
 }
 
 impl DeliveryOutcome {
@@ -219,9 +234,14 @@ impl ParentDelivery {
         matches!(self.open.state, DeliveryState::Pruned(_))
     }
 
-    /// Returns `true` if the parent would be invalid with the conditions, however they are said.
-    pub(crate) fn is_invalid(&self) -> bool {
-        self.open.is_invalid
+    /// Returns why the parent cannot be told what there is to say, if it cannot.
+    pub(crate) fn unwritten(&self) -> Option<UnwrittenBecause> {
+        match () {
+            () if self.is_pruned() => Some(UnwrittenBecause::Pruned),
+            () if self.open.is_invalid => Some(UnwrittenBecause::Refused),
+            () if self.open.failures >= MANY_FAILURES => Some(UnwrittenBecause::Failing),
+            () => None,
+        }
     }
 
     /// Lifts the limit of writes per window because the parent has a new spec, which no earlier write may delay.
@@ -250,7 +270,9 @@ impl ParentDelivery {
             at = at.max(self.sent_at.get().map(|sent| sent + YIELDING_WRITE_INTERVAL));
         }
         if self.is_pruned() {
-            at = at.max(self.sent_at.get().map(|sent| sent + PRUNED_RETRY_INTERVAL));
+            let interval =
+                if self.open.is_stripped { STRIPPED_RETRY_INTERVAL } else { PRUNED_RETRY_INTERVAL };
+            at = at.max(self.sent_at.get().map(|sent| sent + interval));
         }
         if wanted.without_messages == self.last_read.without_messages {
             at = at.max(self.sent_at.get().map(|sent| sent + MESSAGE_WRITE_INTERVAL));
@@ -291,6 +313,7 @@ impl ParentDelivery {
         }
         self.open.state = DeliveryState::Idle;
         self.record_refusal(outcome, now);
+        self.record_loss(outcome, basis);
         let landed = match outcome {
             DeliveryOutcome::Written | DeliveryOutcome::Unobserved => true,
             DeliveryOutcome::Retry(_) => self.last_read != basis,
@@ -353,6 +376,15 @@ impl ParentDelivery {
             DeliveryOutcome::Shortened(brevity) => self.open.brevity = Some((brevity, now + BREVITY_LASTS)),
             DeliveryOutcome::Invalid => (self.open.is_invalid, self.open.brevity) = (true, None),
             _ => self.open.is_invalid = false,
+        }
+    }
+
+    /// Records whether the parent has lost what it held before.
+    fn record_loss(&mut self, outcome: DeliveryOutcome, basis: EntriesDigest) {
+        match outcome {
+            DeliveryOutcome::Pruned => self.open.is_stripped |= basis != EntriesDigest::default(),
+            DeliveryOutcome::Written => self.open.is_stripped = false,
+            _ => {}
         }
     }
 

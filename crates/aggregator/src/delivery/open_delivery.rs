@@ -42,6 +42,8 @@ pub(super) struct OpenDelivery {
     pub(super) brevity: Option<(Brevity, Time)>,
     /// The last write was refused because the parent would be invalid with it.
     pub(super) is_invalid: bool,
+    /// The parent has lost what it held before, and kept nothing since: its schema is not what drops it, or was not.
+    pub(super) is_stripped: bool,
     pub(super) conflicts: u32,
     /// Number of consecutive writes that failed or were denied.
     pub(super) failures: u32,
@@ -56,6 +58,7 @@ static AT_REST: OpenDelivery = OpenDelivery {
     not_before: None,
     brevity: None,
     is_invalid: false,
+    is_stripped: false,
     conflicts: 0,
     failures: 0,
     overwrites: 0,

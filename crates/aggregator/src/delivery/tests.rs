@@ -120,8 +120,8 @@ fn an_entry_that_somebody_took_away_beside_the_one_that_we_wrote_is_written_agai
     // Nothing of it is kept.
     delivery.settle_write(TICKET, DeliveryOutcome::Pruned, APART, Time(4));
     assert!(delivery.is_pruned());
-    // The same is tried again, rarely: that a schema is mended shows nowhere else.
-    let again = Time(3) + PRUNED_RETRY_INTERVAL;
+    // The same is tried again once a minute: whatever takes it away has not always done so.
+    let again = Time(3) + STRIPPED_RETRY_INTERVAL;
     for (wanted, now, expected) in [
         (2, Time(5), (DeliveryDecision::Later, Some(again))),
         (4, Time(5), (DeliveryDecision::Later, Some(again))),
@@ -129,6 +129,45 @@ fn an_entry_that_somebody_took_away_beside_the_one_that_we_wrote_is_written_agai
     ] {
         assert_eq!(delivery.offer_digest(TICKET, digest(wanted), Duration::ZERO, now), expected);
     }
+}
+
+#[test]
+fn what_a_parent_that_never_held_a_condition_drops_is_tried_again_rarely() {
+    let mut delivery = ParentDelivery::default();
+    let offer =
+        |delivery: &mut ParentDelivery, now| delivery.offer_digest(TICKET, digest(2), Duration::ZERO, now);
+    assert_eq!(offer(&mut delivery, Time(3)).0, DeliveryDecision::Send(TICKET));
+    delivery.settle_write(TICKET, DeliveryOutcome::Pruned, APART, Time(4));
+    assert!(delivery.is_pruned());
+    let again = Time(3) + PRUNED_RETRY_INTERVAL;
+    assert_eq!(offer(&mut delivery, Time(5)), (DeliveryDecision::Later, Some(again)));
+    // That the schema is mended shows nowhere else.
+    assert_eq!(offer(&mut delivery, again).0, DeliveryDecision::Send(TICKET));
+    delivery.observe_digest(digest(2), APART, again);
+    delivery.settle_write(TICKET, DeliveryOutcome::Written, APART, again);
+    assert_eq!(delivery, ParentDelivery { open: OpenDeliverySlot::default(), ..delivery.clone() });
+}
+
+#[test]
+fn writes_that_fail_in_a_row_are_told_of_and_one_that_lands_ends_it() {
+    let (mut delivery, mut now) = (ParentDelivery::default(), Time(0));
+    let mut told = Vec::new();
+    for outcome in [
+        DeliveryOutcome::Retry(Duration::ZERO),
+        DeliveryOutcome::Denied,
+        DeliveryOutcome::Unsent,
+        DeliveryOutcome::Retry(Duration::ZERO),
+        DeliveryOutcome::Written,
+    ] {
+        now = now + Duration::from_mins(2);
+        delivery.offer_digest(TICKET, digest(2), Duration::ZERO, now);
+        if outcome == DeliveryOutcome::Written {
+            delivery.observe_digest(digest(2), APART, now);
+        }
+        delivery.settle_write(TICKET, outcome, APART, now);
+        told.push(delivery.unwritten().is_some());
+    }
+    assert_eq!(told, [false, false, false, true, false]);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::time::Duration;
 use readiness::rollup::{ChildWeight, LevelTally};
 
 use crate::critical_tally::min_expected;
+use crate::delivery::UnwrittenBecause;
 use crate::evaluation::{ObservedParent, ParentEvaluation};
 use crate::graph::{ChildGraph, PolicySums, sum_evaluations};
 use crate::ids::{KindId, ObjectId, PolicyId};
@@ -40,10 +41,8 @@ pub struct EvaluationState<'a> {
     pub answer: PolicyAnswer,
     /// Another client keeps overwriting the conditions on this parent.
     pub yielding: bool,
-    /// The server drops the conditions written to this parent, or its status cannot hold them.
-    pub pruned: bool,
-    /// The server refuses the conditions written to this parent: it would be invalid with them.
-    pub invalid: bool,
+    /// Why this parent cannot be told, if it cannot.
+    pub unwritten: Option<UnwrittenBecause>,
     /// Tallies of the children by group; a group without children may be absent.
     pub groups: &'a [(u8, LevelTally)],
 }
@@ -262,8 +261,7 @@ impl<'e> EngineReader<'e> {
             policy: held.policy,
             answer: held.answer()?,
             yielding: delivery.is_yielding(),
-            pruned: delivery.is_pruned(),
-            invalid: delivery.is_invalid(),
+            unwritten: delivery.unwritten(),
             groups: &held.children.groups,
         })
     }

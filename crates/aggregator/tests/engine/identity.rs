@@ -44,7 +44,7 @@ fn a_write_meant_for_the_old_one_does_not_land_on_the_new_one() {
         assert_eq!(w.server.flights.len(), 1, "{fate:?}: and not twice, whatever became of the old write");
         w.run(20_000);
         assert_eq!(w.words("db")[before..], ["ChildrenPending", "AllChildrenReady"], "{fate:?}");
-        assert!(w.engine.evaluation_states().all(|state| !state.pruned));
+        assert!(w.engine.evaluation_states().all(|state| state.unwritten.is_none()));
     }
 }
 
@@ -75,7 +75,7 @@ fn what_became_of_a_write_to_the_old_one_is_nothing_to_the_new_one_whichever_is_
             ["ChildrenProgressing"],
             "{fate:?}: nor is what became of it"
         );
-        assert!(w.engine.evaluation_states().all(|state| !state.pruned), "{fate:?}");
+        assert!(w.engine.evaluation_states().all(|state| state.unwritten.is_none()), "{fate:?}");
     }
 }
 

@@ -99,16 +99,16 @@ fn a_write_that_arrived_and_was_not_answered_is_overwritten_like_any_other() {
 }
 
 #[test]
-fn other_conditions_than_those_that_were_dropped_are_tried_once_in_ten_minutes() {
+fn what_was_dropped_from_a_parent_that_has_held_conditions_is_tried_once_a_minute() {
     let mut w = well();
     w.server.fates = vec![crate::server::WriteFate::Pruned];
     w.turn("web", Failed);
-    w.run(9 * 60_000);
+    w.run(40_000);
     assert_eq!((w.says("db"), w.server.fates.len()), ("AllChildrenReady".to_owned(), 0));
     w.turn("web", Progressing);
-    w.run(30_000);
+    w.run(15_000);
     assert_eq!(w.says("db"), "AllChildrenReady");
-    w.run(60_000);
+    w.run(10_000);
     assert_eq!(w.says("db"), "ChildrenProgressing");
 }
 

@@ -311,7 +311,11 @@ fn a_server_that_drops_what_is_written_is_not_asked_again() {
     // Less than the ten minutes after which a mended schema is probed.
     w.run(590_000);
     assert_eq!(w.server.fates.len(), 99);
-    assert!(w.engine.evaluation_states().all(|state| state.pruned));
+    assert!(
+        w.engine
+            .evaluation_states()
+            .all(|state| state.unwritten == Some(aggregator::UnwrittenBecause::Pruned))
+    );
 }
 
 #[test]

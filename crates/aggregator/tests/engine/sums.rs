@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use aggregator::{ObjectId, PolicyAnswer, PolicyId};
+use aggregator::{ObjectId, PolicyAnswer, PolicyId, UnwrittenBecause};
 use proptest::prelude::*;
 use readiness::rollup::LevelTally;
 
@@ -12,7 +12,7 @@ use crate::histories;
 use crate::steps::{HistoryStep, harness, step, take};
 
 /// All that is counted of one parent under one policy.
-type CountedState = (PolicyAnswer, bool, bool, Vec<(u8, LevelTally)>);
+type CountedState = (PolicyAnswer, bool, Option<UnwrittenBecause>, Vec<(u8, LevelTally)>);
 
 /// What was counted of every parent when changes were last taken.
 #[derive(Default)]
@@ -23,7 +23,7 @@ struct SumsOracle {
 impl SumsOracle {
     fn states(w: &EngineHarness) -> BTreeMap<(ObjectId, PolicyId), CountedState> {
         let state = |state: aggregator::EvaluationState<'_>| {
-            let counted = (state.answer, state.yielding, state.pruned, state.groups.to_vec());
+            let counted = (state.answer, state.yielding, state.unwritten, state.groups.to_vec());
             ((state.parent, state.policy), counted)
         };
         w.engine.evaluation_states().map(state).collect()

@@ -73,7 +73,7 @@ pub(crate) struct PlannedSeries {
     pub(super) owned: IntGaugeVec,
     owner_disagreements: IntGaugeVec,
     pub(super) pruned: IntGaugeVec,
-    pub(super) invalid: IntGaugeVec,
+    pub(super) parents_refused: IntGaugeVec,
     pub(super) undefaulted: IntGaugeVec,
     pub(super) disagreements: IntGaugeVec,
     pub(super) suspended_rules: IntGaugeVec,
@@ -169,9 +169,9 @@ impl PlannedSeries {
                 "Parents whose CRD's schema prunes the condition.",
                 &["policy"],
             )?,
-            invalid: make.gauge_vec(
-                "parents_invalid",
-                "Parents that the API server would find invalid with the condition: writes are answered 422.",
+            parents_refused: make.gauge_vec(
+                "parents_refused",
+                "Parents on which the API server, or an admission policy or webhook, refuses the condition.",
                 &["policy"],
             )?,
             undefaulted: make.gauge_vec(
@@ -253,7 +253,7 @@ impl PlannedSeries {
             &self.owned,
             &self.owner_disagreements,
             &self.pruned,
-            &self.invalid,
+            &self.parents_refused,
             &self.undefaulted,
             &self.disagreements,
             &self.suspended_rules,
@@ -375,7 +375,9 @@ impl PlannedSeries {
                 .with_label_values(&[policy])
                 .set(gauge_value(numbers.findings.owner_disagreeing) * shares);
             self.pruned.with_label_values(&[policy]).set(gauge_value(numbers.findings.pruned) * shares);
-            self.invalid.with_label_values(&[policy]).set(gauge_value(numbers.findings.invalid) * shares);
+            self.parents_refused
+                .with_label_values(&[policy])
+                .set(gauge_value(numbers.findings.refused) * shares);
             self.undefaulted
                 .with_label_values(&[policy])
                 .set(gauge_value(numbers.findings.undefaulted) * shares);

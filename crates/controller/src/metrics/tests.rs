@@ -102,7 +102,7 @@ const SERIES_AT_START: [(&str, usize); 54] = [
     ("rollcall_parents_yielding", 1),
     ("rollcall_parents_owned", 1),
     ("rollcall_parents_owned_disagreeing", 1),
-    ("rollcall_parents_invalid", 1),
+    ("rollcall_parents_refused", 1),
     ("rollcall_parents_pruned", 1),
     ("rollcall_parents_without_default", 1),
     ("rollcall_shadow_disagreements", 1),

@@ -327,15 +327,22 @@ fn finding_words(findings: &FindingCounts) -> Vec<String> {
     }
     if findings.pruned > 0 {
         words.push(format!(
-            "{} parents cannot store the condition: their CRD's schema prunes status.conditions; declare the field there",
+            "{} parents cannot store the condition: their CRD's schema prunes status.conditions, or an admission \
+             webhook takes them away; declare the field there",
             findings.pruned
         ));
     }
-    if findings.invalid > 0 {
+    if findings.refused > 0 {
         words.push(format!(
-            "{} parents cannot be told: the API server refuses the condition as invalid (422), for the reason that the log \
-             quotes; let their CRD's schema have status.conditions as a list of conditions",
-            findings.invalid
+            "{} parents cannot be told: the API server, or an admission policy or webhook, refuses the condition, for the reason \
+             that the log quotes; a CRD's schema has to have status.conditions as a list of conditions",
+            findings.refused
+        ));
+    }
+    if findings.failing > 0 {
+        words.push(format!(
+            "{} parents cannot be told: writes to them keep failing, for the reason that the log quotes",
+            findings.failing
         ));
     }
     words
@@ -363,8 +370,9 @@ fn ready_condition(
     let findings = &numbers.findings;
     let reason = match () {
         () if !findings.owned.is_empty() => PolicyReason::ConditionOwned,
-        () if findings.invalid > 0 => PolicyReason::ConditionInvalid,
+        () if findings.refused > 0 => PolicyReason::ConditionRefused,
         () if findings.pruned > 0 => PolicyReason::ConditionPruned,
+        () if findings.failing > 0 => PolicyReason::WritesFailing,
         () if !findings.yielding.is_empty() => PolicyReason::Yielding,
         () if !numbers.suspended_rules.is_empty() => PolicyReason::RuleTooSlow,
         () => PolicyReason::Synced,

@@ -292,8 +292,8 @@ fn read_parent(
     let mut before = before.flatten().unwrap_or_default();
     before.expects_mark = parts.kopf_marks.expects_mark(rules, &meta.namespace);
     before.expects_generation = parts.generation_marks.expects_generation(interest.id, rules);
-    let sent = parts.last_written.find(UidKey::from_text(&meta.uid));
-    let row = read_parent_row(meta, object, interest, of_parent, &parts.store.selectors, &before, &sent);
+    let last = parts.last_written.find(UidKey::from_text(&meta.uid));
+    let row = read_parent_row(meta, object, interest, of_parent, &parts.store.selectors, &before, &last);
     // A parent that no policy selects is of interest only while it carries conditions of Rollcall's.
     (of_parent.is_selected() || row.status.written().next().is_some()).then(|| Box::new(row))
 }

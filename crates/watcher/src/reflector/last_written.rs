@@ -1,4 +1,6 @@
-//! What was last written to parents that do not give it back whole.
+//! What was last written to parents that do not give it back as it was sent.
+
+use std::sync::Arc;
 
 use dashmap::DashMap;
 use rustc_hash::FxBuildHasher;
@@ -6,23 +8,35 @@ use rustc_hash::FxBuildHasher;
 use super::uid_key::UidKey;
 use crate::status::{ConditionEntry, ParentStatus};
 
-/// Conditions last written to parents whose schema drops some field of a condition.
+/// The last write to a parent that gave it back otherwise.
+#[derive(Debug, Default)]
+pub(super) struct LastWrite {
+    /// What was sent, where the schema drops some field of a condition.
+    pub(super) sent: Box<[ConditionEntry]>,
+    /// What came back in words of somebody else's. Where a list has one owner, nothing else tells that it is ours: it is, for as
+    /// long as it stands so.
+    pub(super) returned: Box<[ConditionEntry]>,
+}
+
+/// The last writes to parents that gave them back otherwise.
 #[derive(Default)]
-pub(super) struct LastWrittenConditions(DashMap<UidKey, Box<[ConditionEntry]>, FxBuildHasher>);
+pub(super) struct LastWrittenConditions(DashMap<UidKey, Arc<LastWrite>, FxBuildHasher>);
 
 impl LastWrittenConditions {
     /// Records an accepted write and its response.
     pub(super) fn on_accepted(&self, uid: UidKey, sent: &[ConditionEntry], answer: &ParentStatus) {
-        if answer.has_dropped(sent) {
-            self.0.insert(uid, sent.into());
+        let (returned, has_dropped) = (answer.rewritten_of(sent), answer.has_dropped(sent));
+        if has_dropped || !returned.is_empty() {
+            let sent = if has_dropped { sent.into() } else { Box::default() };
+            self.0.insert(uid, Arc::new(LastWrite { sent, returned }));
         } else if !self.0.is_empty() {
             self.forget(uid);
         }
     }
 
-    /// Returns what was last written to a parent; empty where it gives back all that it is sent.
-    pub(super) fn find(&self, uid: UidKey) -> Box<[ConditionEntry]> {
-        self.0.get(&uid).map(|sent| sent.clone()).unwrap_or_default()
+    /// Returns the last write to a parent; an empty one where that gives back all that it is sent.
+    pub(super) fn find(&self, uid: UidKey) -> Arc<LastWrite> {
+        self.0.get(&uid).map(|write| Arc::clone(&write)).unwrap_or_default()
     }
 
     /// Forgets a parent that is gone, or gives back all that it is sent.

@@ -17,12 +17,13 @@ use super::generation_practice::{
 };
 use super::kopf::outcomes::{SeenFailure, judge_outcome};
 use super::kopf::{self, KopfMark, KopfState};
+use super::last_written::LastWrite;
 use super::rules_of_parent::{OutrankedPolicy, RulesOfParent};
 use super::selector_interner::Selectors;
 use super::status_owner::ChosenCondition;
 use super::uid_key::FullUid;
 use crate::plan::{Interest, ParentRule};
-use crate::status::{ConditionEntry, OwnedCondition, ParentStatus, conditions_digest, raw_json};
+use crate::status::{OwnedCondition, ParentStatus, conditions_digest, raw_json};
 use crate::wire::WireMeta;
 use deletion::explains_deletion;
 pub(super) use extras::ParentExtras;
@@ -76,19 +77,18 @@ pub(super) struct PreviousParentState {
     pub(super) left_types: Vec<ArcStr>,
 }
 
-/// Reads a parent; `sent` is the last write, for servers that drop fields from it.
+/// Reads a parent; `last` is the last write, for servers that drop fields from it, or put others in.
 pub(super) fn read_parent_row(
     meta: &WireMeta,
     object: &RawValue,
     interest: &Interest,
-    RulesOfParent { rules, outranked, elsewhere }: &RulesOfParent<'_>,
+    of_parent: &RulesOfParent<'_>,
     selectors: &Selectors,
     before: &PreviousParentState,
-    sent: &[ConditionEntry],
+    last: &LastWrite,
 ) -> ParentRow {
-    let taken = rules.iter().filter(|r| r.takeover).map(|r| &*r.condition);
-    let mut status = ParentStatus::read(object, &interest.own_types().leaving(elsewhere).taking(taken));
-    status.restore_dropped(sent);
+    let RulesOfParent { rules, outranked, .. } = of_parent;
+    let status = read_status(object, interest, of_parent, last);
     let counted = NonZeroI64::new(meta.generation.max(0));
     let number = u64::try_from(meta.generation).unwrap_or(0);
     let generation = if interest.counted { number } else { spec_hash(object) };
@@ -146,6 +146,19 @@ pub(super) fn read_parent_row(
     (row.view.answers, row.targets) = (answers.into(), targets.into());
     row.view.deletion_unexplained = is_deletion_unexplained(&row);
     row
+}
+
+fn read_status(
+    object: &RawValue,
+    interest: &Interest,
+    RulesOfParent { rules, elsewhere, .. }: &RulesOfParent<'_>,
+    last: &LastWrite,
+) -> ParentStatus {
+    let taken = rules.iter().filter(|r| r.takeover).map(|r| &*r.condition);
+    let own = interest.own_types().leaving(elsewhere).taking(taken).returning(&last.returned);
+    let mut status = ParentStatus::read(object, &own);
+    status.restore_dropped(&last.sent);
+    status
 }
 
 /// Returns `true` if what Rollcall says on a parent that is being deleted is to be said otherwise, or to be taken away.

@@ -40,6 +40,7 @@ pub struct OwnTypes<'a> {
     /// `None` for any, where it is not known what policies wrote.
     written: Option<Vec<&'a str>>,
     taken: Vec<&'a str>,
+    returned: &'a [ConditionEntry],
 }
 
 impl<'a> OwnTypes<'a> {
@@ -50,12 +51,18 @@ impl<'a> OwnTypes<'a> {
 
     /// These, where they are in our words.
     pub fn of(written: impl IntoIterator<Item = &'a str>) -> OwnTypes<'a> {
-        OwnTypes { written: Some(written.into_iter().collect()), taken: Vec::new() }
+        OwnTypes { written: Some(written.into_iter().collect()), ..OwnTypes::default() }
     }
 
     /// These too, even in the words of others.
     pub fn taking(mut self, taken: impl IntoIterator<Item = &'a str>) -> OwnTypes<'a> {
         self.taken.extend(taken);
+        self
+    }
+
+    /// These entries too, as they stand: the server returned them for what was written, in words of an admission webhook's.
+    pub(crate) fn returning(mut self, returned: &'a [ConditionEntry]) -> OwnTypes<'a> {
+        self.returned = returned;
         self
     }
 
@@ -70,6 +77,11 @@ impl<'a> OwnTypes<'a> {
     /// A policy writes conditions of this type, or did.
     pub(super) fn writes(&self, kind: &str) -> bool {
         self.written.as_ref().is_none_or(|written| written.contains(&kind))
+    }
+
+    /// The server returned this entry for one that was written.
+    pub(super) fn has_returned(&self, entry: &ConditionEntry) -> bool {
+        self.returned.contains(entry)
     }
 
     pub(super) fn takes(&self, kind: &str) -> bool {

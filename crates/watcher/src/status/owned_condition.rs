@@ -209,6 +209,16 @@ impl OwnedCondition {
         }
     }
 
+    /// Returns `true` if its reason is a word of somebody else's. Where a schema drops reasons there is none.
+    pub fn is_rewritten(&self) -> bool {
+        match &self.0 {
+            StoredForm::Plain(_) => false,
+            StoredForm::Verbatim(kept) => {
+                kept.entry.parent_reason().is_none() && !kept.entry.reason.is_empty()
+            }
+        }
+    }
+
     /// The status, if it is one that a condition can have.
     pub fn condition_status(&self) -> Option<ConditionStatus> {
         match &self.0 {

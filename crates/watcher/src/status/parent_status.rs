@@ -213,6 +213,12 @@ impl ParentStatus {
         sent.iter().any(|sent| self.our_entry(&sent.r#type).is_some_and(|held| held.lacks_of(sent)))
     }
 
+    /// Our entries of these in words that are not ours: an admission webhook has put them in for what was sent.
+    pub(crate) fn rewritten_of(&self, sent: &[ConditionEntry]) -> Box<[ConditionEntry]> {
+        let entries = sent.iter().filter_map(|sent| self.our_entry(&sent.r#type));
+        entries.filter(|held| held.is_rewritten()).map(OwnedCondition::to_entry).collect()
+    }
+
     /// Our entry of this type, the first of them.
     pub fn our_entry(&self, kind: &str) -> Option<&OwnedCondition> {
         self.ours.iter().find(|held| held.kind() == kind)
@@ -294,7 +300,7 @@ impl ReadConditions {
         let is_owner = |owner: &String| owner == FIELD_MANAGER;
         let is_undisputed = !owners.is_empty() && owners.iter().all(is_owner);
         let is_our_word = match () {
-            () if owners.is_empty() => own::is_in_our_words(&entry),
+            () if owners.is_empty() => own::is_in_our_words(&entry) || own.has_returned(&entry),
             // An admission webhook may have put other words in, or somebody taken some along: they are in nobody else's name.
             () if is_undisputed => true,
             () => entry.parent_reason().is_some() && owners.iter().any(is_owner),

@@ -12,6 +12,7 @@ mod objects;
 mod parents;
 mod plans;
 mod refused;
+mod rewritten;
 mod rows;
 mod scaled;
 mod since;

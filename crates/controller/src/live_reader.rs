@@ -271,6 +271,10 @@ impl LiveReader {
         // this set.
         let held = live_reads::held_objects(&self.reflector, followed.id, scope);
         let listed = list_live_metadata(&self.client, &followed.api, scope, None).await?;
+        if scope.is_none() {
+            // What a kind has become is weighed next time, not what it was when its watch began.
+            followed.listed.store(listed.len(), Ordering::Relaxed);
+        }
         Ok(live_reads::outdated_reads(&self.reflector, followed.id, held, &listed, most))
     }
 

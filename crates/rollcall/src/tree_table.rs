@@ -26,10 +26,14 @@ pub(crate) fn print_trees(
     ages: AgeLookup<'_>,
 ) -> anyhow::Result<u8> {
     write_stdout(&render_trees(trees, output, ages)?)?;
+    Ok(exit_code(trees))
+}
+
+/// Says why there are no trees, where none was asked for by name.
+pub(crate) fn report_no_parents(trees: &[TreeNode]) {
     if trees.is_empty() {
         print_error_line("no object is a parent under these policies");
     }
-    Ok(exit_code(trees))
 }
 
 /// Renders the trees in this format, as wide as the terminal.

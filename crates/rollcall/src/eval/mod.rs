@@ -158,6 +158,7 @@ pub(crate) fn run_eval(cluster: &ClusterArgs, args: &EvalArgs) -> anyhow::Result
     if let (Some(world), Some(policies)) = (session.rollup.take(), policies) {
         let trees = world.roll_up(&policies, session.judge.now);
         let code = tree_table::print_trees(&trees, args.output, &|_| None)?;
+        tree_table::report_no_parents(&trees);
         // An unreadable object might have been the child of a parent.
         let unread = session.tally.unevaluated > 0 && code == 0;
         return Ok(ExitCode::from(if unread { 2 } else { code }));

@@ -73,5 +73,8 @@ pub(crate) async fn print_tree(cluster: &ClusterArgs, args: &TreeArgs) -> anyhow
         print_error_line(&cluster.missing_target_text(missing, survey.has_object(missing)));
     }
     let code = tree_table::print_trees(&trees, args.output, &|node| node_age(&moments(node), now))?;
+    if targets.is_empty() {
+        tree_table::report_no_parents(&trees);
+    }
     Ok(ExitCode::from(cluster.exit_code(code)))
 }

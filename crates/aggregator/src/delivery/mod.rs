@@ -77,8 +77,8 @@ pub enum DeliveryOutcome {
     Denied,
     /// Never sent: this replica does not lead any more, or the kind is not served. Not a failure of the server.
     Unsent,
-    /// The server accepted the write and dropped the fields: retried after 10 min, or 1 min where the parent held such before, and at once where the parent's status has
-    /// changed its shape.
+    /// The server accepted the write and dropped the fields: retried after 10 min, or 1 min where the parent held conditions before,
+    /// and at once where the parent's status has changed its shape.
     Pruned,
     /// The parent no longer exists.
     Gone,

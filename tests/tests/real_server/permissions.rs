@@ -8,7 +8,7 @@ use acceptance::objects::{deployment, owned_by, stateful_set};
 use acceptance::policies::{TenantPolicies as _, policy_address};
 use acceptance::recorder::StateRecorder;
 use acceptance::rights::TenantRights as _;
-use acceptance::rollcall::TenantRollcall as _;
+use acceptance::rollcall::{RollcallProcess, TenantRollcall as _};
 use acceptance::tenant::TestTenant;
 use anyhow::{Result, ensure};
 use http::{Method, StatusCode};
@@ -109,16 +109,22 @@ async fn a_right_to_read_children_that_goes_while_it_runs_is_named_first_and_mak
     Ok(())
 }
 
-#[tokio::test]
-async fn a_policy_that_is_edited_while_its_parents_may_not_be_read_takes_their_true_back() -> Result<()> {
-    let tenant = two_policies("unread").await?;
+/// A Store that says True, and a gate between Rollcall and the server.
+async fn ready_store_behind_gate(word: &str) -> Result<(TestTenant, ApiGate, RollcallProcess)> {
+    let tenant = two_policies(word).await?;
     tenant.grant().await?;
     let own = ApiCaller::from_kubeconfig(&tenant.kubeconfig(tenant.plane.url()).await?).await?;
     let gate = ApiGate::open(&own).await?;
-    let _running = tenant.rollcall_at(&gate.url, &[]).await?;
+    let running = tenant.rollcall_at(&gate.url, &[]).await?;
     let store = tenant.create(tenant.custom("Store", "one")).await?;
     tenant.create(owned_by(&store, stateful_set("db", 1))).await?;
     tenant.until("Store/one", says("Ready", "True")).await?;
+    Ok((tenant, gate, running))
+}
+
+#[tokio::test]
+async fn a_policy_that_is_edited_while_its_parents_may_not_be_read_takes_their_true_back() -> Result<()> {
+    let (tenant, gate, _running) = ready_store_behind_gate("unread").await?;
     revoke(&tenant, "stores").await?;
     gate.set(GateRule::Down);
     gate.caught().await?;
@@ -135,14 +141,7 @@ async fn a_policy_that_is_edited_while_its_parents_may_not_be_read_takes_their_t
 #[tokio::test]
 async fn a_policy_that_is_edited_while_the_api_of_its_parents_cannot_be_found_takes_their_true_back()
 -> Result<()> {
-    let tenant = two_policies("unfound").await?;
-    tenant.grant().await?;
-    let own = ApiCaller::from_kubeconfig(&tenant.kubeconfig(tenant.plane.url()).await?).await?;
-    let gate = ApiGate::open(&own).await?;
-    let _running = tenant.rollcall_at(&gate.url, &[]).await?;
-    let store = tenant.create(tenant.custom("Store", "one")).await?;
-    tenant.create(owned_by(&store, stateful_set("db", 1))).await?;
-    tenant.until("Store/one", says("Ready", "True")).await?;
+    let (tenant, gate, _running) = ready_store_behind_gate("unfound").await?;
     gate.set(GateRule::Answer(
         Method::GET,
         format!("/apis/{}", tenant.group),

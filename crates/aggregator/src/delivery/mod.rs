@@ -2,6 +2,7 @@
 //! flight per parent, backs off after conflicts, and yields if another client keeps overwriting.
 
 mod open_delivery;
+mod outcome;
 mod token_bucket;
 
 use std::time::Duration;
@@ -12,6 +13,7 @@ use timer::{Backoff, Seed};
 use crate::types::EntriesDigest;
 pub use open_delivery::{Brevity, WriteTicket};
 use open_delivery::{DeliveryState, OpenDeliverySlot};
+pub use outcome::{DeliveryOutcome, UnwrittenBecause};
 use token_bucket::WriteTokenBucket;
 
 /// Shortest interval between writes that change only the message.
@@ -52,54 +54,6 @@ pub enum DeliveryDecision {
     Send(WriteTicket),
     /// Do not write yet. The engine produces the draft again by itself.
     Later,
-}
-
-/// Outcome of a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DeliveryOutcome {
-    /// The server accepted the write. The resulting status was observed before this outcome is reported.
-    Written,
-    /// The server accepted the write, but what the parent shows could not be observed: its kind is being listed by another
-    /// plan.
-    Unobserved,
-    /// A precondition failed (409, 422). The parent was read live and observed before this outcome is reported.
-    Conflict,
-    /// The parent would be invalid with these conditions (422), which can be said within known bounds and this briefly: they are at
-    /// once.
-    Shortened(Brevity),
-    /// The parent would be invalid with these conditions (422), however they are said: retried like a failure, and soon after its
-    /// status has changed its shape.
-    Invalid,
-    /// Failed, or unknown: retried with a backoff that grows with each failure in a row, and no earlier than after this
-    /// delay (`Retry-After`).
-    Retry(Duration),
-    /// Not permitted (403): retried like a failure.
-    Denied,
-    /// Never sent: this replica does not lead any more, or the kind is not served. Not a failure of the server.
-    Unsent,
-    /// The server accepted the write and dropped the fields: retried after 10 min, or 1 min where the parent held conditions before,
-    /// and at once where the parent's status has changed its shape.
-    Pruned,
-    /// The parent no longer exists.
-    Gone,
-}
-
-/// Why a parent cannot be told what there is to say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UnwrittenBecause {
-    /// The server drops the conditions, or the status cannot hold them.
-    Pruned,
-    /// The server, or an admission policy, refuses them however they are said.
-    Refused,
-    /// Several writes in a row failed, or were not permitted.
-    Failing,
-}
-
-impl DeliveryOutcome {
-    /// Returns `true` if the server accepted the write and kept it, as far as is known.
-    pub fn is_accepted(self) -> bool {
-        matches!(self, DeliveryOutcome::Written | DeliveryOutcome::Unobserved)
-    }
 }
 
 /// Seed and key that make one parent's jitter differ from that of others.

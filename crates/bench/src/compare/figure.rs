@@ -31,6 +31,14 @@ const fn listed(name: &'static str, heading: &'static str) -> FigureColumn {
     FigureColumn { name, heading, charted: false }
 }
 
+/// What is measured of subjects at rest.
+const REST_COLUMNS: [FigureColumn; 4] = [
+    charted("requests_per_minute", "requests a minute"),
+    listed("lease_requests_per_minute", "of them for a lease"),
+    charted("status_writes_per_minute", "writes to parents a minute"),
+    charted("processor_ms_per_minute", "processor, ms a minute"),
+];
+
 /// In the order of the page.
 pub(crate) const WORKLOADS: [WorkloadView; 6] = [
     WorkloadView {
@@ -82,23 +90,13 @@ pub(crate) const WORKLOADS: [WorkloadView; 6] = [
     WorkloadView {
         name: "rest",
         about: "Nothing happens to 110 parents, 10 of which are not ready. All subjects run side by side, each over a server of its own.",
-        columns: &[
-            charted("requests_per_minute", "requests a minute"),
-            listed("lease_requests_per_minute", "of them for a lease"),
-            charted("status_writes_per_minute", "writes to parents a minute"),
-            charted("processor_ms_per_minute", "processor, ms a minute"),
-        ],
+        columns: &REST_COLUMNS,
         fitted: &[],
     },
     WorkloadView {
         name: "unready",
         about: "Nothing happens to 110 parents, none of which is ready. All subjects run side by side, each over a server of its own.",
-        columns: &[
-            charted("requests_per_minute", "requests a minute"),
-            listed("lease_requests_per_minute", "of them for a lease"),
-            charted("status_writes_per_minute", "writes to parents a minute"),
-            charted("processor_ms_per_minute", "processor, ms a minute"),
-        ],
+        columns: &REST_COLUMNS,
         fitted: &[],
     },
 ];

@@ -56,7 +56,7 @@ pub(crate) struct CompareArgs {
     /// Seconds of flips.
     #[arg(long, default_value_t = 6, value_name = "SECONDS")]
     seconds: u32,
-    /// Seconds of rest that are measured, each once.
+    /// Seconds of each rest. Both are measured once.
     #[arg(long, default_value_t = 60, value_name = "SECONDS")]
     rest_seconds: u32,
     /// Longest time that an answer is waited for.

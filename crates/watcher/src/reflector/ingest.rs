@@ -293,7 +293,8 @@ fn read_parent(
     before.expects_mark = parts.kopf_marks.expects_mark(rules, &meta.namespace);
     before.expects_generation = parts.generation_marks.expects_generation(interest.id, rules);
     let last = parts.last_written.find(UidKey::from_text(&meta.uid));
-    let row = read_parent_row(meta, object, interest, of_parent, &parts.store.selectors, &before, &last);
+    let row =
+        read_parent_row(meta, object, interest, of_parent, &parts.store.selectors, &before, last.as_deref());
     // A parent that no policy selects is of interest only while it carries conditions of Rollcall's.
     (of_parent.is_selected() || row.status.written().next().is_some()).then(|| Box::new(row))
 }

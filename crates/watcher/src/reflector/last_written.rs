@@ -34,9 +34,9 @@ impl LastWrittenConditions {
         }
     }
 
-    /// Returns the last write to a parent; an empty one where that gives back all that it is sent.
-    pub(super) fn find(&self, uid: UidKey) -> Arc<LastWrite> {
-        self.0.get(&uid).map(|write| Arc::clone(&write)).unwrap_or_default()
+    /// Returns the last write to a parent; `None` where that gives back all that it is sent.
+    pub(super) fn find(&self, uid: UidKey) -> Option<Arc<LastWrite>> {
+        self.0.get(&uid).map(|write| Arc::clone(&write))
     }
 
     /// Forgets a parent that is gone, or gives back all that it is sent.

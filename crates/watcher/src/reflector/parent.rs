@@ -85,7 +85,7 @@ pub(super) fn read_parent_row(
     of_parent: &RulesOfParent<'_>,
     selectors: &Selectors,
     before: &PreviousParentState,
-    last: &LastWrite,
+    last: Option<&LastWrite>,
 ) -> ParentRow {
     let RulesOfParent { rules, outranked, .. } = of_parent;
     let status = read_status(object, interest, of_parent, last);
@@ -152,11 +152,12 @@ fn read_status(
     object: &RawValue,
     interest: &Interest,
     RulesOfParent { rules, elsewhere, .. }: &RulesOfParent<'_>,
-    last: &LastWrite,
+    last: Option<&LastWrite>,
 ) -> ParentStatus {
     let taken = rules.iter().filter(|r| r.takeover).map(|r| &*r.condition);
-    let own = interest.own_types().leaving(elsewhere).taking(taken).returning(&last.returned);
-    let mut status = ParentStatus::read(object, &own);
+    let own = interest.own_types().leaving(elsewhere).taking(taken);
+    let Some(last) = last else { return ParentStatus::read(object, &own) };
+    let mut status = ParentStatus::read(object, &own.returning(&last.returned));
     status.restore_dropped(&last.sent);
     status
 }

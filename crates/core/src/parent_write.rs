@@ -128,8 +128,7 @@ pub(super) fn is_told_of_generation(row: &ObjectRow) -> bool {
 /// Returns `true` if the parent says under some policy that it is ready.
 pub(super) fn says_true(row: &ObjectRow) -> bool {
     row.parent.as_ref().is_some_and(|row| {
-        let mut told =
-            row.targets.iter().filter_map(|target| row.status.our_entry(target.condition.as_deref()?));
+        let mut told = row.targets.iter().filter_map(|target| row.entry_of(target));
         told.any(OwnedCondition::is_true)
     })
 }

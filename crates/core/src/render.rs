@@ -9,7 +9,7 @@ use readiness::rollup::{ConditionStatus, ParentReason};
 use watcher::reflector::{AnswerTarget, ObjectRow, ParentRow, ProofVerdict};
 use watcher::status::{
     AWAITS_OPERATOR, BEING_DELETED, ConditionEntry, FAILED_TO_HANDLE, NOT_HANDLED, NOT_IN_TIME,
-    OwnedCondition, ParentStatus, WantedConditions, time, truncate_text,
+    OwnedCondition, WantedConditions, time, truncate_text,
 };
 
 use super::causes::{CauseFinder, MAX_MESSAGE_BYTES};
@@ -65,7 +65,10 @@ impl ConditionRenderer<'_> {
     /// Condition types of policies that apply to this parent but have no answer yet: their entries stay as they are.
     fn undecided_conditions(&self, parent: ObjectId, row: &ParentRow) -> Vec<String> {
         let silent = |target: &&AnswerTarget| !self.causes.engine.has_evaluated(parent, target.policy);
-        row.targets.iter().filter(silent).filter_map(|t| Some(t.condition.as_deref()?.to_owned())).collect()
+        let types = |of: &AnswerTarget| {
+            of.condition.as_deref().into_iter().chain(of.former_type()).map(str::to_owned).collect::<Vec<_>>()
+        };
+        row.targets.iter().filter(silent).flat_map(types).collect()
     }
 
     /// Message of the condition of a parent under one policy, with this answer.
@@ -239,7 +242,9 @@ fn push_entries(
     let Some(condition) = &target.condition else { return };
     let current = row.view.answers.iter().any(|a| a.policy == target.policy && a.is_about_generation);
     let mut push = |kind: &str, status: ConditionStatus| {
-        let entry = condition_entry(&row.status, kind, status, answer.reason, message, now);
+        // What a policy said under the type that it had before tells as well since when it is so.
+        let held = if *kind == **condition { row.entry_of(target) } else { row.status.our_entry(kind) };
+        let entry = condition_entry(held, kind, status, answer.reason, message, now);
         wanted.entries.push(with_generation(entry, row, current));
     };
     push(condition, answer.reason.condition_status());
@@ -268,15 +273,14 @@ fn claims_generation(row: &ParentRow, answer: PolicyAnswer, handled: bool) -> bo
 
 /// Entry as wanted; `lastTransitionTime` changes only with the status.
 fn condition_entry(
-    status: &ParentStatus,
+    held: Option<&OwnedCondition>,
     kind: &str,
     is: ConditionStatus,
     reason: ParentReason,
     message: &str,
     now: Time,
 ) -> ConditionEntry {
-    let since = status
-        .our_entry(kind)
+    let since = held
         .filter(|held| held.condition_status() == Some(is))
         .map(OwnedCondition::last_transition_time)
         .filter(|since| !since.is_empty());

@@ -189,6 +189,13 @@ impl ConditionInventory {
         left
     }
 
+    /// Types that policies which are there wrote before they were edited, by the names of the policies.
+    pub(super) fn former_types(&self) -> impl Iterator<Item = (&str, BTreeSet<String>)> {
+        let present =
+            self.items.values().filter(|item| matches!(item.presence, PolicyPresence::Present { .. }));
+        present.map(|item| (item.policy.as_str(), item.left_behind().into_values().flatten().collect()))
+    }
+
     /// Records that no parent of this kind has an entry of these types any more that no policy writes. Returns the policies that
     /// are gone and have left nothing more.
     pub fn settle_release(&mut self, kind: &KindKey, types: &BTreeSet<String>) -> Vec<String> {

@@ -189,6 +189,7 @@ fn parent_rule(policy: &PolicyInUse) -> ParentRule {
         shape: compiled.shape.clone(),
         condition: compiled.condition.as_str().into(),
         fallback: compiled.fallback.as_deref().map(Into::into),
+        former: Vec::new(),
         takeover: compiled.takeover,
         observed_generation: compiled.observed_generation,
         kopf_marks: compiled.marks,

@@ -3,10 +3,11 @@
 
 use acceptance::caller::ApiCaller;
 use acceptance::crd::CrdBuilder;
-use acceptance::expectation::{current, mentions, says};
+use acceptance::expectation::{current, has, mentions, says};
 use acceptance::gate::{ApiGate, GateRule};
 use acceptance::objects::owned_by;
 use acceptance::policies::{TenantPolicies as _, policy_address};
+use acceptance::recorder::StateRecorder;
 use acceptance::rights::TenantRights as _;
 use acceptance::rollcall::{RollcallProcess, TenantRollcall as _};
 use acceptance::tenant::TestTenant;
@@ -165,6 +166,59 @@ async fn so_is_one_beside_a_live_read_that_was_begun_under_the_spec_before() -> 
             let round = format!("{path}, then {ready} and {settle}, {failure:?}");
             held.round_of_reads(path, &spec, failure).await.context(round)?;
         }
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn under_another_type_a_parent_says_what_is_so_at_once_and_turns_no_more_than_its_children()
+-> Result<()> {
+    let tenant = TestTenant::start("retyped").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    tenant.crd(&CrdBuilder::new("Shard").shapeless()).await?;
+    tenant.policy("db", "Database", shards_by(&tenant, "status.phase == 'Up'", "100ms")).await?;
+    let mut rollcall = Some(tenant.rollcall(&[]).await?);
+    for (name, last) in [("up", "Up"), ("down", "Down")] {
+        let db = tenant.create(tenant.custom("Database", name)).await?;
+        for (at, phase) in [(1, "Up"), (2, last)] {
+            let shard = tenant.create(owned_by(&db, tenant.custom("Shard", &format!("{name}-{at}")))).await?;
+            let shard = format!("Shard/{}", shard["metadata"]["name"].as_str().context("a name")?);
+            tenant.change_status(&shard, json!({ "phase": phase })).await?;
+        }
+    }
+    let said = [("Database/up", "True"), ("Database/down", "False")];
+    for (db, status) in said {
+        tenant.until(db, says("Ready", status)).await?;
+    }
+    let recorder = StateRecorder::start(&tenant, &["Database"]).await?;
+    let policy = policy_address(&tenant, "db")?;
+    // The operator is silent: under a condition that nobody knew it would be waited for. The second edit is made while nothing runs.
+    for (before, condition) in [("Ready", "Whole"), ("Whole", "Ready")] {
+        let spec = json!({ "condition": { "type": condition }, "settle": "10m" });
+        tenant.admin.merge(&policy, "", &json!({ "spec": spec })).await?;
+        if rollcall.is_none() {
+            rollcall = Some(tenant.rollcall(&[]).await?);
+        }
+        for (db, status) in said {
+            tenant.until(db, says(condition, status).and(has(before, false))).await?;
+        }
+        rollcall = None;
+    }
+    let recording = recorder.stop().await?;
+    for (db, status) in said {
+        let db = tenant.address(db)?;
+        assert_eq!(
+            recording.statuses(&db, "Whole"),
+            [status, "gone"],
+            "{}",
+            recording.transcript(&db, "Whole")
+        );
+        assert_eq!(
+            recording.statuses(&db, "Ready"),
+            [status, "gone", status],
+            "{}",
+            recording.transcript(&db, "Ready")
+        );
     }
     Ok(())
 }

@@ -300,6 +300,7 @@ impl PolicyTask {
         self.context.metrics.planned.policies_refused(state.refusals());
         state.libraries.follow_needed(&self.context, &state.book.in_use);
         let mut plan = build_plan(&state.book.in_use, &state.released, &mut state.registry, &state.libraries);
+        state.former.recall_in(&mut plan);
         let others = state.others.speaking(&self.settings, now);
         plan.leave_to(others.iter().flat_map(|other| other.rules(&state.book)), &state.registry);
         if plan.budgets {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use aggregator::Acceptance;
 use futures::stream::BoxStream;
 use policy::{
-    ConditionInventory, FoundPolicy, IdRegistry, KindKey, PolicyBook, PolicyInUse, PolicySettings,
-    PresentPolicy, Released, read_policy,
+    ConditionInventory, FormerTypes, FoundPolicy, IdRegistry, KindKey, PolicyBook, PolicyInUse,
+    PolicySettings, PresentPolicy, Released, read_policy,
 };
 use readiness::Time;
 use rollcall_core::StagedList;
@@ -48,6 +48,8 @@ pub(super) struct PolicyTaskState {
     pub(super) refused_since: BTreeMap<String, Time>,
     /// Types of conditions by parent kind, of policies that are gone or changed.
     pub(super) released: Released,
+    /// Types of conditions that policies wrote before they were edited.
+    pub(super) former: FormerTypes,
     /// When it was last decided which policies are in force.
     pub(super) decided_at: Time,
     /// What policies wrote, as it is kept outside the process; `None` where it was not read.
@@ -172,6 +174,7 @@ impl PolicyTaskState {
         let Some(items) = self.policies.items() else { return false };
         self.decided_at = now;
         let before = written(&self.book.in_use);
+        self.former.note_in_use(&self.book.in_use);
         let in_force = self.book.in_use.iter().map(|used| &*used.name);
         let lost = self.others.note(in_force, settings, now);
         let departing = self.departures.suspected().filter(|found| !items.contains_key(&found.name));
@@ -198,6 +201,7 @@ impl PolicyTaskState {
             let departing = self.departures.suspected().filter(|found| !items.contains_key(&found.name));
             let present = items.values().chain(departing).map(|found| present_policy(found, &self.book));
             inventory.note_policies(&present.collect::<Vec<_>>());
+            self.former.note_inventory(inventory);
             add_conditions(&mut self.released, inventory.left_behind());
         }
         for (key, types) in written(&self.book.in_use) {
@@ -206,6 +210,7 @@ impl PolicyTaskState {
             }
         }
         self.released.retain(|_, types| !types.is_empty());
+        self.former.retain_released(&self.released);
         self.released != before
     }
 

@@ -320,7 +320,8 @@ impl CheckedParents {
             let said = parent.ours.get(*kind).filter(|said| said.observed == parent.generation);
             said.is_some_and(|said| said.status == "True")
         };
-        let mut ready = [Some(policy.condition), policy.fallback].into_iter().flatten().filter(is_ready);
+        let types = [Some(policy.condition), Some(policy.other_condition), policy.fallback];
+        let mut ready = types.into_iter().flatten().filter(is_ready);
         ready.any(|kind| {
             let decided_by = self.last_decided_by.get(&(parent.uid.clone(), kind.to_owned()));
             decided_by.is_some_and(|policies| !policies.contains(&policy.id))

@@ -3,10 +3,12 @@
 use crate::scenario::PolicyDef;
 use crate::world::{ModelCondition, ModelObject};
 
-/// Returns the parent's condition that a policy writes.
+/// Returns the parent's condition that a policy writes, or the one that it has left there under the type that it had before an
+/// edit.
 pub(crate) fn entry_of<'a>(policy: &PolicyDef, parent: &'a ModelObject) -> Option<&'a ModelCondition> {
     let condition = condition_of(policy, parent)?;
-    parent.ours.get(condition)
+    let former = || parent.ours.get(policy.other_condition).filter(|_| !policy.shadow);
+    parent.ours.get(condition).or_else(former)
 }
 
 /// Returns the condition type that a policy writes.

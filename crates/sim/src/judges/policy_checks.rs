@@ -15,7 +15,7 @@ const RELEASE_LAG_MS: i64 = 180_000;
 
 /// Returns `true` if the parent carries an entry of this policy.
 fn has_entry(policy: &PolicyDef, parent: &ModelObject) -> bool {
-    let types = [Some(policy.condition), policy.fallback];
+    let types = [Some(policy.condition), Some(policy.other_condition), policy.fallback];
     types.into_iter().flatten().any(|of| parent.ours.contains_key(of))
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn check_turn(
         && before == new.generation
         && decided
         && is == ParentReason::ChildrenPending
-        && new.mark == ModelMark::Handled
+        && new.mark != ModelMark::NotYet
         && was_shown_handled
     {
         at.fail_invariant("an answer turns once", format_args!("{name}: {was:?} became {is:?}"));
@@ -101,19 +101,28 @@ fn types_of<'a>(policies: impl Iterator<Item = &'a PolicyDef>, kind: usize) -> V
     of_kind.flat_map(|policy| written_types(policy.condition, policy.fallback)).collect()
 }
 
+/// Returns the condition types that policies write on parents of this kind before or after an edit.
+fn every_type(at: &JudgedMoment<'_>, kind: usize) -> Vec<&'static str> {
+    let mut all = types_of(at.scenario.first_policies.iter(), kind);
+    let of_kind = at.scenario.first_policies.iter().filter(|policy| policy.parent == kind);
+    all.extend(of_kind.map(|policy| policy.other_condition));
+    all
+}
+
 /// Returns the condition types of policies that do not exist: a restart may have left some behind.
 pub(crate) fn types_left_behind(at: &JudgedMoment<'_>, kind: usize) -> Vec<&'static str> {
     let in_force = types_of(at.policies.iter(), kind);
-    let first = types_of(at.scenario.first_policies.iter(), kind);
-    first.into_iter().filter(|of| !in_force.contains(of)).collect()
+    let others = at.policies.iter().filter(|policy| policy.parent == kind);
+    let others: Vec<_> = others.flat_map(|policy| written_types(policy.other_condition, None)).collect();
+    let all = every_type(at, kind).into_iter();
+    all.filter(|of| !in_force.contains(of) && !others.contains(of)).collect()
 }
 
 /// Returns the condition types under which no policy judges any more: they are left behind, or what stands under them was said
 /// before their policy was refused.
 pub(crate) fn types_not_judged(at: &JudgedMoment<'_>, kind: usize) -> Vec<&'static str> {
     let judged = types_of(at.policies.iter().filter(|policy| !policy.groups.is_empty()), kind);
-    let first = types_of(at.scenario.first_policies.iter(), kind);
-    first.into_iter().filter(|of| !judged.contains(of)).collect()
+    every_type(at, kind).into_iter().filter(|of| !judged.contains(of)).collect()
 }
 
 /// Everything is quiet: what is in force is what the server has, or had when it was accepted last.
@@ -157,13 +166,14 @@ pub(crate) fn check_entries_without_policy(at: &JudgedMoment<'_>, parent: &Model
         let was_told =
             absent.zip(at.plan_watch.planned_since).is_some_and(|(since, planned)| since > planned);
         // A parent that has said its end is left alone.
-        let types = [Some(first.condition), first.fallback].into_iter().flatten();
+        let types =
+            [Some(first.condition), Some(first.other_condition), first.fallback].into_iter().flatten();
         let is_left = types.filter(|of| left.contains(of)).any(|of| parent.ours.contains_key(of));
         if in_force.is_none() && was_told && parent.deleted.is_none() && is_left {
             wrong.push(format!("{} keeps an entry of policy-{}", parent.name, first.number));
         }
         let refused = in_force.is_some_and(|policy| policy.groups.is_empty());
-        let types = [Some(first.condition), first.fallback];
+        let types = [Some(first.condition), Some(first.other_condition), first.fallback];
         let says_true = types.into_iter().flatten().filter_map(|of| parent.ours.get(of));
         if refused && says_true.into_iter().any(|said| said.status == "True") {
             wrong.push(format!("{} says True by policy-{}, never accepted", parent.name, first.number));

@@ -77,6 +77,8 @@ pub(crate) enum DiceStream {
     KindSearch = 33,
     /// Rights to read the parents of a policy that go while it is edited.
     BlindEdits = 34,
+    /// Edits of the type of conditions that a policy writes.
+    TypeEdits = 35,
 }
 
 impl DiceStream {
@@ -124,7 +126,7 @@ pub enum StreamLayout {
 
 impl StreamLayout {
     /// Each concern has its own.
-    pub const ALL: StreamLayout = StreamLayout::Split { last: DiceStream::BlindEdits as u64 };
+    pub const ALL: StreamLayout = StreamLayout::Split { last: DiceStream::TypeEdits as u64 };
 
     /// Returns `true` if histories with this layout draw from the stream of a concern that shared histories do not have.
     fn draws(self, own: DiceStream) -> bool {

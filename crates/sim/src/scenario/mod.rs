@@ -14,6 +14,7 @@ mod sabotage;
 use std::time::Duration;
 
 use aggregator::{Acceptance, Availability, PolicyId};
+use policy_def::other_type_of;
 use readiness::StuckLimits;
 use timer::DebounceConfig;
 use watcher::plan::{
@@ -113,6 +114,7 @@ impl Scenario {
             number: self.first_policies.len() + 1,
             parent,
             condition,
+            other_condition: other_type_of(condition),
             fallback: (condition == "Ready" && dice.chance(30)).then_some("RollcallReady"),
             groups,
             child_namespaces: &SIM_NAMESPACES,

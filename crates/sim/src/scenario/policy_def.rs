@@ -22,6 +22,8 @@ pub(crate) struct PolicyDef {
     pub(crate) number: usize,
     pub(crate) parent: usize,
     pub(crate) condition: &'static str,
+    /// The type that its condition has after an edit, or had before it.
+    pub(crate) other_condition: &'static str,
     pub(crate) fallback: Option<&'static str>,
     pub(crate) groups: Vec<GroupDef>,
     /// Namespaces whose children count for a cluster-scoped parent.
@@ -39,6 +41,11 @@ pub(crate) struct PolicyDef {
     pub(crate) acceptance: Acceptance,
     /// It is in shadow mode: nothing is written for it.
     pub(crate) shadow: bool,
+}
+
+/// Returns the type that a condition of this one has after an edit.
+pub(super) fn other_type_of(condition: &str) -> &'static str {
+    if condition == "Ready" { "Whole" } else { "StorageWhole" }
 }
 
 /// Returns the name of an expected child: the parent's name with a suffix.
@@ -70,12 +77,18 @@ impl PolicyDef {
         ParentRule {
             condition: self.condition.into(),
             fallback: self.fallback.map(Into::into),
+            former: vec![self.other_condition.into()],
             // Some parents of one policy carry marks and others do not, at random.
             kopf_marks: KopfMarkRule::Optional,
             labels: (0..=u8::MAX).zip(&self.groups).filter_map(labelled).collect(),
             names: (0..=u8::MAX).zip(&self.groups).filter_map(names).collect(),
             ..ParentRule::for_policy(self.id)
         }
+    }
+
+    /// Gives the condition another type, or the one back that it had before.
+    pub(crate) fn rename_condition(&mut self) {
+        std::mem::swap(&mut self.condition, &mut self.other_condition);
     }
 
     /// Returns the policy's name.

@@ -8,7 +8,7 @@ use timer::DebounceConfig;
 
 use super::group_def::GroupDef;
 use super::kind_def::{CUSTOM_GROUP, KindDef, OperatorStyle, base_kinds, small_number};
-use super::policy_def::PolicyDef;
+use super::policy_def::{PolicyDef, other_type_of};
 use super::{SIM_NAMESPACES, Scenario};
 
 /// Index of a kind in every workload.
@@ -106,7 +106,11 @@ impl ReferenceWorkload {
         }
         if self == ReferenceWorkload::PolicyEdits {
             let beside = policy_of(2, DATABASE, vec![at_least_one(STATEFUL_SET)]);
-            first_policies.push(PolicyDef { condition: "StorageReady", ..beside });
+            first_policies.push(PolicyDef {
+                condition: "StorageReady",
+                other_condition: other_type_of("StorageReady"),
+                ..beside
+            });
         }
         Scenario { kinds, first_policies }
     }
@@ -131,6 +135,7 @@ fn policy_of(number: usize, parent: usize, groups: Vec<GroupDef>) -> PolicyDef {
         number,
         parent,
         condition: "Ready",
+        other_condition: other_type_of("Ready"),
         fallback: None,
         groups,
         child_namespaces: &SIM_NAMESPACES,

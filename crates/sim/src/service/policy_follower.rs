@@ -185,6 +185,11 @@ impl PolicyFollower {
         for (kind, types) in self.plan.written_types() {
             self.released.entry(kind).or_default().extend(types);
         }
+        // The inventory of a policy that was edited outlives the process.
+        for policy in &plan.policies {
+            let types = watcher::status::written_types(policy.other_condition, None);
+            self.released.entry(policy.parent).or_default().extend(types.map(str::to_owned));
+        }
         for (kind, types) in plan.written_types() {
             self.released.entry(kind).or_default().retain(|of| !types.contains(of));
         }

@@ -13,6 +13,9 @@ const LEAF_KINDS: usize = 4;
 /// Chance of an edit to turn shadow mode on or off, in per cent.
 const MODE_EDIT_PERCENT: usize = 15;
 
+/// Chance of an edit to give the condition another type, in per cent.
+const TYPE_EDIT_PERCENT: usize = 12;
+
 /// One ReadinessPolicy.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredPolicy {
@@ -41,6 +44,8 @@ pub(crate) struct PolicyServer {
     namespace_dice: Dice,
     /// When modes change; `None` where they do not.
     mode_dice: Option<Dice>,
+    /// When types of conditions change; `None` where they do not.
+    type_dice: Option<Dice>,
     pub(crate) stored: BTreeMap<usize, StoredPolicy>,
     pub(crate) changes: Vec<PolicyChange>,
     /// Valid specs that each UID has had.
@@ -59,6 +64,7 @@ impl PolicyServer {
             dice: DiceStream::Authors.dice(streams.seed),
             namespace_dice: DiceStream::NamespaceEdits.dice(streams.seed),
             mode_dice: streams.widened_by(DiceStream::ModeEdits),
+            type_dice: streams.widened_by(DiceStream::TypeEdits),
             stored: BTreeMap::new(),
             changes: Vec::new(),
             specs_by_uid: BTreeMap::new(),
@@ -164,7 +170,8 @@ impl PolicyServer {
         let said = spec.as_ref().map(|spec| {
             let rules: Vec<_> = spec.groups.iter().map(|group| (group.kind, group.rule)).collect();
             let mode = if spec.shadow { ", in shadow mode" } else { "" };
-            format!("rules {rules:?}, settle {:?}, namespaces {:?}{mode}", spec.settle, spec.child_namespaces)
+            let (of, settle, namespaces) = (spec.condition, spec.settle, spec.child_namespaces);
+            format!("{of} by rules {rules:?}, settle {settle:?}, namespaces {namespaces:?}{mode}")
         });
         self.store_policy(StoredPolicy { generation: policy.generation + 1, spec, ..policy }, now);
         format!("policy-{number} edited: {}", said.unwrap_or_else(|| "it does not compile".to_owned()))
@@ -181,6 +188,9 @@ impl PolicyServer {
     fn draw_edit(&mut self, spec: &mut PolicyDef) {
         if self.mode_dice.as_mut().is_some_and(|dice| dice.chance(MODE_EDIT_PERCENT)) {
             spec.shadow = !spec.shadow;
+        }
+        if self.type_dice.as_mut().is_some_and(|dice| dice.chance(TYPE_EDIT_PERCENT)) {
+            spec.rename_condition();
         }
         if self.namespace_dice.chance(15) {
             spec.child_namespaces = draw_child_namespaces(&mut self.namespace_dice);

@@ -138,8 +138,8 @@ pub(super) fn read_parent_row(
     let mut answers = Vec::with_capacity(rules.len());
     let mut targets = Vec::with_capacity(rules.len());
     for rule in rules {
-        let (view, target) =
-            build_answer(meta, object, rule, &row, interest.counted, selectors, &before.observed_generations);
+        let about = GenerationRecord { counted: interest.counted, before: &before.observed_generations };
+        let (view, target) = build_answer(meta, object, rule, &row, about, selectors);
         answers.push(view);
         targets.push(target);
     }
@@ -190,18 +190,28 @@ fn find_overwritten_types(
     rules.iter().filter(is_overwritten).map(|rule| rule.condition.clone()).collect()
 }
 
+/// What tells of which generation a condition is.
+#[derive(Clone, Copy)]
+struct GenerationRecord<'r> {
+    /// `metadata.generation` changes with the spec alone.
+    counted: bool,
+    /// Generations that the conditions were last observed to be about.
+    before: &'r [(PolicyId, u64)],
+}
+
 fn build_answer(
     meta: &WireMeta,
     object: &RawValue,
     rule: &ParentRule,
     row: &ParentRow,
-    counted: bool,
+    GenerationRecord { counted, before }: GenerationRecord<'_>,
     selectors: &Selectors,
-    before: &[(PolicyId, u64)],
 ) -> (AnswerView, AnswerTarget) {
     let ChosenCondition { condition, keeper } =
         ChosenCondition::choose(meta, rule, &row.status, row.overwritten_types());
     let ours = condition.and_then(|c| row.status.our_entry(c));
+    let former = condition.filter(|_| ours.is_none()).and_then(|_| rule.former_entry(&row.status));
+    let ours = ours.or(former);
     let is_about_generation = ours.and_then(OwnedCondition::observed_generation).is_some_and(|observed| {
         // If status writes also increment the generation, earlier conditions about the same spec remain valid.
         let was_about = (rule.policy, row.view.generation);
@@ -236,6 +246,7 @@ fn build_answer(
         owner_says_true: theirs.map(|(_, _, is_true)| *is_true),
         names: rendered.names,
         unrendered: unrendered.map(Into::into),
+        former_type: former.map(|former| former.kind().into()),
     };
     let target = AnswerTarget {
         policy: rule.policy,
@@ -287,6 +298,12 @@ impl ParentRow {
     /// Handlers that hold up the operator, as far as it reports them.
     pub fn progress(&self) -> Option<&str> {
         self.extras.as_ref()?.progress.as_deref()
+    }
+
+    /// What stands on it for a target: an entry of its type, or of the one that its policy wrote before it was edited.
+    pub fn entry_of(&self, target: &AnswerTarget) -> Option<&OwnedCondition> {
+        let kinds = target.condition.as_deref().into_iter().chain(target.former_type());
+        kinds.filter_map(|kind| self.status.our_entry(kind)).next()
     }
 
     /// Its deletion; `None` if it is not being deleted.
@@ -358,19 +375,22 @@ impl ParentRow {
 
     /// Lets policies follow those on it that are none of `rules`, by the type of the condition that stands there. Returns `true` if
     /// one does. A policy has one answer on a parent.
-    pub(super) fn succeed_policies(
+    pub(super) fn succeed_policies<'i>(
         &mut self,
         rules: &[ParentRule],
-        find: impl Fn(&ArcStr) -> Option<PolicyId>,
+        find: impl Fn(&ArcStr) -> Option<&'i ParentRule>,
     ) -> bool {
         let mut taken: Vec<PolicyId> = self.targets.iter().map(|target| target.policy).collect();
         let mut moved = false;
         for (answer, target) in self.view.answers.iter_mut().zip(&mut self.targets) {
             let is_older = rules.iter().all(|rule| rule.policy != target.policy);
             let Some(condition) = target.condition.as_ref().filter(|_| is_older) else { continue };
-            let Some(policy) = find(condition).filter(|policy| !taken.contains(policy)) else { continue };
-            (answer.policy, target.policy) = (policy, policy);
-            taken.push(policy);
+            let Some(rule) = find(condition).filter(|rule| !taken.contains(&rule.policy)) else { continue };
+            if !rule.writes(condition) {
+                target.rename(&rule.condition);
+            }
+            (answer.policy, target.policy) = (rule.policy, rule.policy);
+            taken.push(rule.policy);
             moved = true;
         }
         moved

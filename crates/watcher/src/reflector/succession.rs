@@ -31,8 +31,7 @@ fn succeed_on(row: &mut ObjectRow, plan: &PlannedInterest) -> bool {
     if kind != plan.interest.id || !plan.holds() {
         return false;
     }
-    let find =
-        |condition: &ArcStr| find_successor(&plan.interest, condition, &namespace).map(|rule| rule.policy);
+    let find = |condition: &ArcStr| find_successor(&plan.interest, condition, &namespace);
     row.parent.as_mut().is_some_and(|parent| parent.succeed_policies(&plan.interest.parent, find))
 }
 
@@ -41,7 +40,10 @@ fn find_successor<'i>(interest: &'i Interest, condition: &str, namespace: &str) 
     if interest.elsewhere.iter().any(|other| other.types.iter().any(|of| **of == *condition)) {
         return None;
     }
-    let speaks = |rule: &&ParentRule| rule.writes(condition) && rule.is_over(namespace);
+    let is_of = |rule: &&ParentRule| {
+        rule.writes(condition) || rule.former.iter().any(|former| **former == *condition)
+    };
+    let speaks = |rule: &&ParentRule| rule.is_over(namespace) && is_of(rule);
     // One in shadow mode says nothing: where another may, the word is its own.
     interest.parent.iter().filter(speaks).min_by_key(|rule| rule.is_shadow)
 }

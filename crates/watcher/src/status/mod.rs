@@ -12,6 +12,7 @@ pub mod time;
 
 pub use bounds::{StatusBounds, truncate_text};
 pub use entry::{ConditionEntry, FIELD_MANAGER, WantedConditions, conditions_digest};
+pub(crate) use own::is_beside_ready;
 pub use own::{
     AWAITS_OPERATOR, BEING_DELETED, FAILED_TO_HANDLE, NOT_HANDLED, NOT_IN_TIME, OwnTypes, written_types,
 };

@@ -30,7 +30,7 @@ pub fn written_types<'a>(condition: &'a str, fallback: Option<&'a str>) -> impl 
 }
 
 /// Returns `true` for what is written beside `Ready`, and comes and goes with the answer.
-pub(super) fn is_beside_ready(kind: &str) -> bool {
+pub(crate) fn is_beside_ready(kind: &str) -> bool {
     BESIDE_READY.contains(&kind)
 }
 

@@ -4,7 +4,7 @@ use aggregator::PolicyId;
 use readiness::rollup::ParentReason;
 use serde_json::{Value, json};
 use watcher::plan::{ElsewhereRule, Interest, LabelMatcher, ParentRule};
-use watcher::reflector::Reflector;
+use watcher::reflector::{AnswerTarget, Reflector};
 
 use crate::objects::{NOW, WIDGETS, apply, parents, uid, widget};
 
@@ -70,6 +70,58 @@ fn a_policy_follows_the_one_that_wrote_its_fallback() {
     let newer = ParentRule { fallback: Some("RollcallReady".into()), ..rule(SUCCESSOR, "Ready") };
     let reflector = after_edit("RollcallReady", ruled_by(vec![newer]));
     assert_eq!(reflector.succeed_policies(WIDGETS), 1);
+}
+
+/// A policy whose condition had another type before it was edited.
+fn edited(policy: PolicyId, condition: &str, former: &str) -> ParentRule {
+    ParentRule { former: vec![former.into()], ..rule(policy, condition) }
+}
+
+/// The types that are to be taken away go with the policies.
+fn releasing(rules: Vec<ParentRule>) -> Interest {
+    let release = rules.iter().flat_map(|rule| rule.former.clone()).collect();
+    Interest { release, ..ruled_by(rules) }
+}
+
+#[test]
+fn a_policy_follows_the_one_that_it_was_before_its_type_was_edited() {
+    let heir = || edited(SUCCESSOR, "Healthy", "Ready");
+    let reflector = after_edit("Ready", releasing(vec![rule(OTHER, "Whole"), heir()]));
+    assert_eq!(reflector.succeed_policies(WIDGETS), 1);
+    assert_eq!(speakers(&reflector), [(SUCCESSOR, Some(ParentReason::AllChildrenReady))]);
+    let id = reflector.find_object(&uid(1_000)).unwrap();
+    let written = |target: &AnswerTarget| (target.condition.clone(), target.former_type().map(str::to_owned));
+    let writes = reflector.read_row(id, |row| written(&row.parent.as_ref().unwrap().targets[0])).unwrap();
+    assert_eq!(writes, (Some("Healthy".into()), Some("Ready".into())), "it is said under the new type");
+}
+
+#[test]
+fn what_a_policy_said_under_its_former_type_is_its_answer_until_it_says_more() {
+    let judged = |object: &Value, rules: Vec<ParentRule>| {
+        let reflector = Reflector::new(|| ());
+        apply(&reflector, &releasing(rules), object);
+        speakers(&reflector)
+    };
+    let ready = Some(ParentReason::AllChildrenReady);
+    let heir = || edited(SUCCESSOR, "Healthy", "Ready");
+    assert_eq!(judged(&told("Ready"), vec![heir()]), [(SUCCESSOR, ready)]);
+    assert_eq!(judged(&told("Ready"), vec![rule(SUCCESSOR, "Healthy")]), [(SUCCESSOR, None)], "not its own");
+    let beside = judged(&told("Ready"), vec![rule(OTHER, "Whole"), heir()]);
+    assert_eq!(beside, [(OTHER, None), (SUCCESSOR, ready)]);
+    let mut both = told("Healthy");
+    both["status"]["conditions"][0]["reason"] = "ChildrenFailed".into();
+    let former = told("Ready");
+    both["status"]["conditions"].as_array_mut().unwrap().push(former["status"]["conditions"][0].clone());
+    let managed = &former["metadata"]["managedFields"][0]["fieldsV1"]["f:status"]["f:conditions"];
+    let fields = &mut both["metadata"]["managedFields"][0]["fieldsV1"]["f:status"]["f:conditions"];
+    fields.as_object_mut().unwrap().extend(managed.as_object().unwrap().clone());
+    assert_eq!(
+        judged(&both, vec![heir()]),
+        [(SUCCESSOR, Some(ParentReason::ChildrenFailed))],
+        "it has said more"
+    );
+    let shadow = ParentRule { is_shadow: true, ..heir() };
+    assert_eq!(judged(&told("Ready"), vec![shadow]), [(SUCCESSOR, None)]);
 }
 
 #[test]

@@ -43,6 +43,8 @@ pub(in crate::reflector) struct TargetExtras {
     pub(super) names: Vec<(u8, Box<str>)>,
     /// Reason why a template or expression of the policy could not be evaluated for this parent.
     pub(super) unrendered: Option<Box<str>>,
+    /// Condition type under which it spoke before it was edited, where nothing stands under the new one yet.
+    pub(super) former_type: Option<Box<str>>,
 }
 
 impl TargetExtras {
@@ -54,7 +56,8 @@ impl TargetExtras {
 
     /// Bytes that it takes, with what hangs on it.
     pub(in crate::reflector) fn held_bytes(&self) -> usize {
-        let texts = [&self.owner, &self.unrendered].map(|text| text.as_ref().map_or(0, |text| text.len()));
+        let texts = [&self.owner, &self.unrendered, &self.former_type]
+            .map(|text| text.as_ref().map_or(0, |text| text.len()));
         let names = self.names.iter().map(|(_, name)| name.len());
         size_of_val(self)
             + texts.iter().sum::<usize>()
@@ -67,6 +70,17 @@ impl AnswerTarget {
     /// Owner of the condition type, if another client owns it.
     pub fn owner(&self) -> Option<&str> {
         self.extras.as_ref()?.owner.as_deref()
+    }
+
+    /// It is written under another type from now on; until it is, what stands under the old one speaks for it.
+    pub(super) fn rename(&mut self, condition: &ArcStr) {
+        let former = self.condition.replace(condition.clone());
+        self.extras.get_or_insert_default().former_type = former.as_deref().map(Into::into);
+    }
+
+    /// Condition type under which the policy spoke before it was edited, where nothing stands under the new one yet.
+    pub fn former_type(&self) -> Option<&str> {
+        self.extras.as_ref()?.former_type.as_deref()
     }
 
     /// Whether the owner's condition has status True, if another client owns the type.

@@ -157,7 +157,7 @@ impl ObjectObserver<'_> {
         // Of a policy that is not known yet it is not known whether it writes: those above wait until it is.
         let is_recorded = is_known && (is_open || !is_unwritten);
         let begins_again = |observed: &ObservedParent| {
-            is_recorded && observed.is_superseded_by(view, answer, is_older)
+            (is_recorded || !is_known) && observed.is_superseded_by(view, answer, is_older)
                 || (is_listing || !is_accepted) && observed.is_taken_from(answer)
         };
         let before = evaluation.observed.take_if(|observed| begins_again(observed));

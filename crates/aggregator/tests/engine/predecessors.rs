@@ -65,40 +65,56 @@ fn what_a_predecessor_had_under_way_counts_until_something_of_this_process_own_s
     }
 }
 
+/// When a new policy is known to the loop, beside what its predecessor had under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    BeforeItLands,
+    AfterItHasLanded,
+}
+
 #[test]
 fn what_a_policy_before_an_edit_had_under_way_counts_until_something_of_the_new_one_stands() {
-    let edited = aggregator::PolicyId(2);
-    let mut w = EngineHarness::with(policy());
-    w.parent_so("db", |db| db.evidence = HandledEvidence::Silent);
-    w.child("web", "db", Ready);
-    w.server.delay = Duration::from_secs(2);
-    // True is under way when the policy is replaced by one that has seen nothing yet.
-    let is_under_way = |w: &EngineHarness| {
-        w.server.flights.iter().any(|flight| flight.wanted[&POLICY].brief() == "AllChildrenReady")
-    };
-    while !is_under_way(&w) {
-        w.run(10);
+    for known in [Known::BeforeItLands, Known::AfterItHasLanded] {
+        let (edited, slower) = (PolicyId(2), EnginePolicy { settle: Duration::from_secs(30), ..policy() });
+        let mut w = EngineHarness::with(policy());
+        w.parent_so("db", |db| db.evidence = HandledEvidence::Silent);
+        w.child("web", "db", Ready);
+        w.server.delay = Duration::from_secs(2);
+        // True is under way when the policy is replaced by one that has seen nothing yet.
+        let is_under_way = |w: &EngineHarness| {
+            w.server.flights.iter().any(|flight| flight.wanted[&POLICY].brief() == "AllChildrenReady")
+        };
+        while !is_under_way(&w) {
+            w.run(10);
+        }
+        let before = w.server.log.len();
+        w.forget(POLICY);
+        if known == Known::BeforeItLands {
+            w.policy(edited, slower.clone());
+        }
+        w.change("web", |web| web.owners = vec![(edited, 0, "db".to_owned())]);
+        w.change_parent("db", |db| {
+            db.policies = vec![edited];
+            let said = db.status.remove(&POLICY);
+            db.status.extend(said.map(|said| (edited, said)));
+        });
+        w.sync();
+        w.run(500);
+        // The condition that is written is the same.
+        for status in w.server.flights.iter_mut().flat_map(|flight| [&mut flight.before, &mut flight.wanted])
+        {
+            let said = status.remove(&POLICY);
+            status.extend(said.map(|said| (edited, said)));
+        }
+        if known == Known::AfterItHasLanded {
+            w.run(5_000);
+            w.policy(edited, slower.clone());
+        }
+        w.run(60_000);
+        let words = w.server.log[before..].iter();
+        let words = words.map(|written| written.after.values().map(ParentEntry::brief).collect());
+        assert_eq!(words.collect::<Vec<String>>(), ["AllChildrenReady"], "{known:?}");
     }
-    let before = w.server.log.len();
-    w.forget(POLICY);
-    w.policy(edited, policy());
-    w.change("web", |web| web.owners = vec![(edited, 0, "db".to_owned())]);
-    w.change_parent("db", |db| {
-        db.policies = vec![edited];
-        let said = db.status.remove(&POLICY);
-        db.status.extend(said.map(|said| (edited, said)));
-    });
-    w.sync();
-    w.run(500);
-    // The condition that is written is the same.
-    for status in w.server.flights.iter_mut().flat_map(|flight| [&mut flight.before, &mut flight.wanted]) {
-        let said = status.remove(&POLICY);
-        status.extend(said.map(|said| (edited, said)));
-    }
-    w.run(60_000);
-    let words =
-        w.server.log[before..].iter().map(|written| written.after.values().map(ParentEntry::brief).collect());
-    assert_eq!(words.collect::<Vec<String>>(), ["AllChildrenReady"]);
 }
 
 #[test]

@@ -7,8 +7,7 @@ use crate::world::{ModelCondition, ModelObject};
 /// edit.
 pub(crate) fn entry_of<'a>(policy: &PolicyDef, parent: &'a ModelObject) -> Option<&'a ModelCondition> {
     let condition = condition_of(policy, parent)?;
-    let former = || parent.ours.get(policy.other_condition).filter(|_| !policy.shadow);
-    parent.ours.get(condition).or_else(former)
+    parent.ours.get(condition).or_else(|| parent.ours.get(policy.other_condition))
 }
 
 /// Returns the condition type that a policy writes.

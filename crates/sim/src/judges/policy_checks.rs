@@ -6,9 +6,9 @@ use watcher::status::written_types;
 
 use super::checked_generation::{BLIND_LIMIT, MAX_ANSWER_LAG_MS};
 use super::judged_moment::JudgedMoment;
-use super::own_entries::entry_of;
+use super::own_entries::{condition_of, entry_of};
 use crate::scenario::PolicyDef;
-use crate::world::{ModelMark, ModelObject};
+use crate::world::{ModelMark, ModelObject, StoredPolicy};
 
 /// Longest time after the re-creation of a policy for which an earlier release may still be on its way, in milliseconds.
 const RELEASE_LAG_MS: i64 = 180_000;
@@ -25,6 +25,11 @@ fn is_unwritten(at: &JudgedMoment<'_>, number: usize) -> bool {
         || at.world.policy_server.has_been_in_shadow(number, at.now - RELEASE_LAG_MS)
 }
 
+/// Returns `true` if the policy has a type by now that is another manager's on this parent.
+fn is_edited_to_foreign(policy: &StoredPolicy, parent: &ModelObject) -> bool {
+    policy.spec.as_ref().is_some_and(|spec| condition_of(spec, parent).is_none())
+}
+
 /// Checks that no entry leaves a parent whose policy exists and writes.
 pub(crate) fn check_release(at: &JudgedMoment<'_>, name: &str, old: &ModelObject, new: &ModelObject) {
     let server = &at.world.policy_server;
@@ -34,6 +39,7 @@ pub(crate) fn check_release(at: &JudgedMoment<'_>, name: &str, old: &ModelObject
             && !has_entry(&policy.stub, new)
             && absent.is_none_or(|since| since + RELEASE_LAG_MS < at.now)
             && !is_unwritten(at, policy.number)
+            && !is_edited_to_foreign(policy, new)
     });
     if let Some(number) = kept.map(|policy| policy.number) {
         let what = format!("{name}: policy-{number} exists");

@@ -68,8 +68,7 @@ impl ParentRule {
     /// What the policy has left there under a type of before it was edited.
     pub(crate) fn former_entry<'s>(&self, status: &'s ParentStatus) -> Option<&'s OwnedCondition> {
         let is_former = |held: &&OwnedCondition| self.former.iter().any(|of| **of == *held.kind());
-        let said = || status.written().filter(|held| !is_beside_ready(held.kind()));
-        said().find(is_former).filter(|_| !self.is_shadow)
+        status.written().filter(|held| !is_beside_ready(held.kind())).find(is_former)
     }
 
     /// Returns `true` if it chooses among parents in this namespace.

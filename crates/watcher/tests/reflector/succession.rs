@@ -120,8 +120,6 @@ fn what_a_policy_said_under_its_former_type_is_its_answer_until_it_says_more() {
         [(SUCCESSOR, Some(ParentReason::ChildrenFailed))],
         "it has said more"
     );
-    let shadow = ParentRule { is_shadow: true, ..heir() };
-    assert_eq!(judged(&told("Ready"), vec![shadow]), [(SUCCESSOR, None)]);
 }
 
 #[test]

@@ -96,6 +96,11 @@ impl PlanWatch {
         of_kind.filter_map(|policy| self.unseen.remove_entry(&policy.id)).collect()
     }
 
+    /// Returns `true` if the loop knows that the kind is not served.
+    pub(crate) fn is_absent(&self, kind: usize) -> bool {
+        self.absent.contains(&kind)
+    }
+
     /// Returns `true` if a kind that the policy rests on was not listed since it is followed for the policy.
     pub(crate) fn awaits_list(&self, policy: &PolicyDef) -> bool {
         policy.involved_kinds().iter().any(|kind| self.unlisted.contains(kind))

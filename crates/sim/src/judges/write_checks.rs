@@ -108,7 +108,8 @@ fn was_listed(at: &JudgedMoment<'_>, kind: usize) -> bool {
     if at.policy_watch.is_changing {
         return at.plan_watch.open_kinds.contains(&kind_id(kind)) && !at.plan_watch.unlisted.contains(&kind);
     }
-    at.wires[kind].synced
+    // That a kind is served again may still be on its way to the loop.
+    at.wires[kind].synced || at.plan_watch.is_absent(kind)
 }
 
 /// Returns `true` if the parent is ready in the state that the loop has observed, or in the state shown to it

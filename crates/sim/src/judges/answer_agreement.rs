@@ -39,20 +39,33 @@ pub(crate) fn awaits_child_list(
     parent: &ModelObject,
     models: &[Rc<ModelObject>],
 ) -> bool {
+    !find_awaiting(at, policy, parent, models).is_empty()
+}
+
+/// Returns the children that wait so, or whose descendants do.
+pub(super) fn find_awaiting<'m>(
+    at: &JudgedMoment<'_>,
+    policy: &PolicyDef,
+    parent: &ModelObject,
+    models: &'m [Rc<ModelObject>],
+) -> Vec<&'m Rc<ModelObject>> {
     let below = at.policies.iter().filter(|p| p.id != policy.id);
     let below: Vec<&PolicyDef> = below.filter(|p| policy.groups.iter().any(|g| g.kind == p.parent)).collect();
     let counts =
         |t: &&Rc<ModelObject>| policy.groups.iter().any(|g| is_child(at.scenario, policy, g, parent, t));
-    !below.is_empty()
-        && models.iter().filter(counts).any(|child| {
-            let mut over = below.iter().filter(|p| p.parent == child.kind && at.counts_under(p, child));
-            over.any(|p| {
-                !at.core.engine.is_open(p.id)
-                    || awaits_unblinded_list(at, p)
-                    || settles_unwritten(at, p, child)
-                    || awaits_child_list(at, p, child, models)
-            })
+    let awaits = |child: &&Rc<ModelObject>| {
+        let mut over = below.iter().filter(|p| p.parent == child.kind && at.counts_under(p, child));
+        over.any(|p| {
+            !at.core.engine.is_open(p.id)
+                || awaits_unblinded_list(at, p)
+                || settles_unwritten(at, p, child)
+                || awaits_child_list(at, p, child, models)
         })
+    };
+    if below.is_empty() {
+        return Vec::new();
+    }
+    models.iter().filter(counts).filter(awaits).collect()
 }
 
 /// Returns `true` if a kind that the policy rests on is to be listed, and the loop does not know that it is blind: what rests

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use aggregator::{KindState, PolicyId};
 use readiness::rollup::ParentReason;
-use readiness::saturating_millis;
+use readiness::{Level, saturating_millis};
 
-use super::answer_agreement::{agrees_with, awaits_child_list, check_turned_true};
+use super::answer_agreement::{agrees_with, check_turned_true, find_awaiting};
 use super::checked_generation::{CheckedGeneration, MAX_ANSWER_LAG_MS};
 use super::checked_parents::CheckedParents;
 use super::judged_moment::{JudgedMoment, JudgedSum};
@@ -52,11 +52,16 @@ impl AnswerJudge {
             for parent in models.iter().filter(|t| t.kind == policy.parent) {
                 if awaits_list {
                     checked.note_taken_over(at, policy, parent);
-                } else if awaits_child_list(at, policy, parent, &models) {
-                    check_awaiting(checked, at, policy, parent);
-                } else {
-                    check_answer(checked, at, policy, parent, &models);
+                    continue;
                 }
+                let awaiting = find_awaiting(at, policy, parent, &models);
+                if awaiting.is_empty() {
+                    check_answer(checked, at, policy, parent, &models);
+                    continue;
+                }
+                let unknown = awaiting.into_iter().map(|child| (child.uid.clone(), Level::Unknown)).collect();
+                let needs_them = at.naive_sum_with(unknown, policy, parent, &models).reason.is_some();
+                check_awaiting(checked, at, policy, parent, needs_them);
             }
         }
     }
@@ -73,12 +78,13 @@ fn has_turned(checked: &CheckedParents, at: &JudgedMoment<'_>) -> bool {
     checked.iter().any(|(policy, uid, phase)| well(policy, uid) != phase.was_ready)
 }
 
-/// Checks a parent with a descendant that waits for a list: what that one said before makes nothing ready.
+/// Checks a parent with descendants that wait for a list: what those said before makes nothing ready that needs them.
 fn check_awaiting(
     checked: &mut CheckedParents,
     at: &JudgedMoment<'_>,
     policy: &PolicyDef,
     parent: &ModelObject,
+    needs_them: bool,
 ) {
     let id = at.core.reflector.find_object(&parent.uid);
     let answer = id.and_then(|id| at.core.engine.answer_of(id, policy.id));
@@ -91,7 +97,7 @@ fn check_awaiting(
     // A predecessor may have said so last, by what it had seen.
     let says = entry_of(policy, parent).filter(|said| said.observed == parent.generation);
     let stands = says.is_some_and(|said| said.status == "True");
-    if !std::mem::replace(&mut phase.was_ready, well) && well && !stands {
+    if !std::mem::replace(&mut phase.was_ready, well) && well && !stands && needs_them {
         let name = at.describe_object(parent);
         at.fail_invariant("no false ready", format_args!("{name}: not all is listed below it"));
     }

@@ -121,7 +121,7 @@ impl CommitJudge {
         // A predecessor that sent the write may have given the same ids to other policies.
         let is_of = |p: &&PolicyDef| write.policies.contains(&p.id) && p.parent == kind;
         for policy in at.policies.iter().filter(is_of) {
-            self.check_first_answer(at, policy, &name, (&old, &new), sender);
+            self.check_first_answer(at, policy, &name, (&old, &new), sender, flight.was_known_handled);
             let stood_beside = entry_of(policy, &old).is_some_and(|said| overlaps.has_put(&old.uid, said));
             if !stood_beside {
                 policy_checks::check_turn(at, policy, &name, (&old, &new), flight.was_shown_handled);
@@ -181,6 +181,7 @@ impl CommitJudge {
         name: &str,
         (old, new): (&ModelObject, &ModelObject),
         sender: WriteSender,
+        was_known_handled: bool,
     ) {
         let Some(said) = entry_of(policy, new) else { return };
         let key = (policy.number, new.uid.clone(), new.generation);
@@ -188,7 +189,11 @@ impl CommitJudge {
         let may = match said.reason {
             ParentReason::ChildrenPending | ParentReason::PolicyRefused => true,
             ParentReason::Terminating => new.deleted.is_some(),
-            ParentReason::AllChildrenReady => may_be_found_at_rest(at, policy, (old, new), sender),
+            ParentReason::AllChildrenReady => {
+                // An operator may take its word back while the write is under way.
+                (new.mark == ModelMark::Handled || was_known_handled)
+                    && may_be_found_at_rest(at, policy, (old, new), sender)
+            }
             _ => false,
         };
         if first && !may {
@@ -208,5 +213,5 @@ fn may_be_found_at_rest(
     let is_untold = entry_of(policy, old).is_none_or(|said| said.reason == ParentReason::ChildrenPending);
     let listed = at.plan_watch.all_listed_at(policy);
     let was_there = sender != WriteSender::Running || listed.is_some_and(|listed| new.created <= listed);
-    is_untold && new.mark == ModelMark::Handled && policy.hold.is_zero() && was_there
+    is_untold && policy.hold.is_zero() && was_there
 }

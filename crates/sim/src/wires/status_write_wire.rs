@@ -18,7 +18,7 @@ use crate::judges::ShownMoment;
 use crate::perturbation::Disturbance;
 use crate::scenario::Sabotage;
 use crate::timeline::SimEvent;
-use crate::world::{FaultConcern, SimObjectRef, SimWorld};
+use crate::world::{FaultConcern, ModelMark, SimObjectRef, SimWorld};
 
 /// Longest time a status write may take before its outcome is unknown, in milliseconds.
 pub(crate) const WRITE_TIMEOUT_MS: i64 = 15_000;
@@ -56,8 +56,11 @@ impl StatusWriteWire {
         } else {
             faults.of(FaultConcern::Writes).between(1, 20)
         };
-        let known = stage.feed.shown.held.get(&write.uid).map(|held| held.ours.clone()).unwrap_or_default();
-        let flight = WriteInFlight { life: stage.service.life, write, was_shown_handled, known };
+        let held = stage.feed.shown.held.get(&write.uid);
+        let was_known_handled = held.is_some_and(|held| held.mark == ModelMark::Handled);
+        let known = held.map(|held| held.ours.clone()).unwrap_or_default();
+        let life = stage.service.life;
+        let flight = WriteInFlight { life, write, was_shown_handled, was_known_handled, known };
         stage.world.timeline.schedule_event(late, SimEvent::Send(Box::new(flight)));
     }
 

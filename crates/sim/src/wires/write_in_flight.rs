@@ -20,6 +20,8 @@ pub(crate) struct WriteInFlight {
     pub(crate) write: ParentWrite,
     /// When it was decided, the loop had been shown for long enough that the operator had handled the parent's generation.
     pub(crate) was_shown_handled: bool,
+    /// The process knew the parent's operator to have handled the generation.
+    pub(crate) was_known_handled: bool,
     /// Our entries of the parent as the process knew them when it sent the write.
     pub(crate) known: BTreeMap<String, ModelCondition>,
 }

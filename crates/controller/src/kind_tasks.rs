@@ -4,6 +4,7 @@ mod absence;
 mod failure_log;
 mod feed_gate;
 mod history_breaks;
+mod history_watch;
 mod kind_context;
 mod kind_event_sender;
 mod kind_request;
@@ -26,6 +27,7 @@ use kind_task::KindTask;
 
 pub(crate) use failure_log::report_trouble;
 pub(crate) use history_breaks::HistoryBreaks;
+pub(crate) use history_watch::HistoryWatch;
 pub(crate) use kind_context::{
     KindContext, MAX_EVENT_SEARCHES, RecordsContext, RecordsTrouble, ResolvedKind, ResolvedKinds,
 };

@@ -6,23 +6,25 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use futures::stream::{BoxStream, StreamExt};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tracing::info;
 
 /// Shortest time between two breaks that are told: what is found within it is of the same one. 60 s.
 const BREAK_INTERVAL: Duration = Duration::from_mins(1);
 
-/// Tells those who follow what no live read looks at that the server's history has gone back.
+/// Tells those who follow kinds, and what no live read looks at, that the server's history has gone back.
 #[derive(Clone, Debug)]
 pub(crate) struct HistoryBreaks {
     told: watch::Sender<u64>,
     last: Arc<Mutex<Option<Instant>>>,
+    /// A watch has failed, as all do when the server is restarted.
+    failed: Arc<Notify>,
 }
 
 impl Default for HistoryBreaks {
     fn default() -> Self {
-        HistoryBreaks { told: watch::channel(0).0, last: Arc::default() }
+        HistoryBreaks { told: watch::channel(0).0, last: Arc::default(), failed: Arc::default() }
     }
 }
 
@@ -34,8 +36,23 @@ impl HistoryBreaks {
             return;
         }
         *last = Some(Instant::now());
-        info!("the API server's history has gone back; listing policies and what goes with them again");
+        info!("the API server's history has gone back; listing everything again");
         self.told.send_modify(|breaks| *breaks += 1);
+    }
+
+    /// A watch has failed: where the server was restored from a backup, nothing else may tell of it.
+    pub(super) fn on_watch_failed(&self) {
+        self.failed.notify_one();
+    }
+
+    /// Waits until a watch fails.
+    pub(super) async fn watch_failed(&self) {
+        self.failed.notified().await;
+    }
+
+    /// Those that come from now on.
+    pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
+        self.told.subscribe()
     }
 
     /// The events of a stream, opened anew after each break.

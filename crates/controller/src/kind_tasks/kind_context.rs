@@ -1,7 +1,7 @@
 //! What the tasks of all kinds share.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use aggregator::KindId;
 use dashmap::DashMap;
@@ -30,12 +30,24 @@ pub(crate) struct ResolvedKind {
     pub(crate) doubts: Arc<WatchDoubts>,
     /// Number of objects that the server had when it was listed last, whether they count or not; 0 before.
     pub(crate) listed: Arc<AtomicUsize>,
+    /// Newest version that the server has shown of it; 0 before any.
+    newest: Arc<AtomicU64>,
 }
 
 impl ResolvedKind {
     /// A kind that was found so, and was not listed yet.
     pub(crate) fn new(id: KindId, api: ApiKind) -> ResolvedKind {
-        ResolvedKind { id, api, doubts: Arc::default(), listed: Arc::default() }
+        ResolvedKind { id, api, doubts: Arc::default(), listed: Arc::default(), newest: Arc::default() }
+    }
+
+    /// The server has shown this version, of an object or of the list. Returns the newest before.
+    pub(super) fn note_version(&self, version: u64) -> u64 {
+        self.newest.fetch_max(version, Ordering::Relaxed)
+    }
+
+    /// What the server had shown is gone.
+    pub(super) fn forget_versions(&self) {
+        self.newest.store(0, Ordering::Relaxed);
     }
 }
 

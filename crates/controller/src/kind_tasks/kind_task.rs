@@ -208,6 +208,7 @@ impl KindTask {
         let mut events = self.open_streams::<K>(api, &scopes);
         let mut doubtful = DoubtfulWatch::new(doubts);
         let mut check = ReappearanceCheck::default();
+        let mut breaks = self.context.breaks.subscribe();
         loop {
             let next_check = check.next_check();
             tokio::select! { biased;
@@ -237,6 +238,7 @@ impl KindTask {
                     info!(kind = %api, "the watch has lost events; listing the kind again");
                     events = self.open_streams(api, &scopes);
                 }
+                Ok(()) = breaks.changed() => events = self.open_streams(api, &scopes),
                 () = sleep_until(next_check.unwrap_or_else(Instant::now)), if next_check.is_some() => {
                     if self.is_watch_deaf(api, &scopes, &mut check).await {
                         info!(kind = %api, "objects exist that the watch does not deliver; listing the kind again");
@@ -290,6 +292,11 @@ impl KindTask {
         event: FollowEvent<K>,
     ) -> bool {
         let (reflector, id) = (&self.context.reflector, self.plan.id);
+        if let FollowEvent::InitApply(object) | FollowEvent::Apply(object) | FollowEvent::Delete(object) =
+            &event
+        {
+            feeding.found.note_version(object.as_child().meta.resource_version);
+        }
         match event {
             FollowEvent::Init => {
                 feeding.passes[at] = Some(reflector.begin_list(id, scope));
@@ -328,6 +335,9 @@ impl KindTask {
             FollowEvent::Failure(trouble) => {
                 report_trouble(&self.context.failures, &feeding.found.api, &trouble);
                 let gone = trouble.cause == ApiFailureCause::NotInstalled;
+                if !gone && trouble.cause != ApiFailureCause::Forbidden {
+                    self.context.breaks.on_watch_failed();
+                }
                 feeding.tracker.scope_failed(at);
                 self.event_sender.send(KindEvent::Failure(trouble.cause, trouble.detail));
                 return !gone;

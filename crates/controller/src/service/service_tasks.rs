@@ -16,7 +16,8 @@ use super::service_channels::ServiceChannels;
 use super::shared_parts::SharedParts;
 use super::task_wiring::{
     AdminTroubles, PolicyResults, wire_admin, wire_authorizer, wire_event_loop, wire_event_recorder,
-    wire_history, wire_kind_context, wire_live_reader, wire_page, wire_policies, wire_rollouts, wire_writer,
+    wire_history, wire_history_watch, wire_kind_context, wire_live_reader, wire_page, wire_policies,
+    wire_rollouts, wire_writer,
 };
 use crate::admin::{self, AdminState};
 use crate::args::RunArgs;
@@ -24,7 +25,7 @@ use crate::event_loop::{EventLoop, LoopChannels, TreeSender};
 use crate::event_recorder::EventRecorder;
 use crate::failure_reporter::FailureReporter;
 use crate::history::HistoryWriter;
-use crate::kind_tasks::KindRequest;
+use crate::kind_tasks::{HistoryWatch, KindRequest};
 use crate::lease::LeaseCandidate;
 use crate::live_reader::{Drift, LiveReader, ReadOrder};
 use crate::metrics::Metrics;
@@ -59,6 +60,7 @@ pub(super) struct ServiceTasks {
     write_drifts: UnboundedReceiver<Vec<Drift>>,
     live_reader: LiveReader,
     live_reads: UnboundedReceiver<ReadOrder>,
+    server_history: HistoryWatch,
     history: Option<HistoryWriter>,
     events: Option<EventRecorder>,
     page: PageService,
@@ -141,6 +143,7 @@ impl ServiceTasks {
             settled: channels.settled.0,
             live_reader: wire_live_reader(&shared, &args),
             live_reads: channels.live_reads.1,
+            server_history: wire_history_watch(&shared, &args),
             history,
             events,
             page,
@@ -186,6 +189,7 @@ impl ServiceTasks {
         let (every, namespaces, seed) = (self.args.audit, self.args.namespaces, self.seed.derive(4));
         let auditing = crate::audit::run_audit(auditor, every, namespaces, seed, stop());
         tasks.spawn("audit", without_error(auditing));
+        tasks.spawn("server history", without_error(self.server_history.run(stop())));
         if let Some(events) = self.events {
             tasks.spawn("event recorder", without_error(events.run(stop())));
         }

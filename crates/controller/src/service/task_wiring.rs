@@ -19,7 +19,7 @@ use crate::args::{RolloutArgs, RunArgs};
 use crate::event_loop::{EventLoop, LoopChannels};
 use crate::event_recorder::{EventNotice, EventRecorder, NoticeSender};
 use crate::history::{HistoryStore, HistoryWriter};
-use crate::kind_tasks::{KindContext, MAX_EVENT_SEARCHES, RecordsContext, RecordsTrouble};
+use crate::kind_tasks::{HistoryWatch, KindContext, MAX_EVENT_SEARCHES, RecordsContext, RecordsTrouble};
 use crate::live_reader::{Drift, LiveReader};
 use crate::page::{LoopQuery, PageAuthorizer, PageConfig, PageService};
 use crate::parent_writer::ParentWriter;
@@ -119,6 +119,16 @@ pub(super) fn wire_writer(shared: &SharedParts, drifts: UnboundedSender<Vec<Drif
         log: Arc::default(),
         failing: shared.failing.clone(),
         failure_traffic: shared.failure_traffic.clone(),
+    }
+}
+
+/// The watch over the server's history.
+pub(super) fn wire_history_watch(shared: &SharedParts, args: &RunArgs) -> HistoryWatch {
+    HistoryWatch {
+        client: shared.client.clone(),
+        resolved: shared.resolved.clone(),
+        namespaces: args.namespaces.clone(),
+        breaks: shared.breaks.clone(),
     }
 }
 

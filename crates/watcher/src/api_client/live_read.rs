@@ -240,6 +240,20 @@ pub async fn list_live_metadata(
     Ok(objects.into_iter().map(|object| object.meta).collect())
 }
 
+/// Reads how far the server's history of a kind has come: the version of a list of it, which in etcd is that of everything; `None`
+/// where the server has no such versions. It costs the server one object.
+pub async fn read_list_version(
+    client: &kube::Client,
+    kind: &ApiKind,
+    namespace: Option<&str>,
+) -> Result<Option<u64>, LiveReadError> {
+    let listing = LiveListing::new(kind, namespace, None, ACCEPT_METADATA_LIST);
+    let target = listing.page_target(Some(1), None);
+    let body = get_body(client, &listing.what, &target, listing.accept).await?;
+    let page: LiveListPart<Box<RawValue>> = decode_body(&listing.what, &body)?;
+    Ok(page.metadata.version.parse().ok())
+}
+
 /// Returns `true` if an object could have this name: it is a single path segment.
 fn is_name(name: &str) -> bool {
     !matches!(name, "" | "." | "..")
@@ -268,6 +282,8 @@ struct LiveListPart<T> {
 struct LiveListMeta {
     #[serde(rename = "continue")]
     next: Option<String>,
+    #[serde(rename = "resourceVersion", default)]
+    version: String,
 }
 
 impl LiveListing {

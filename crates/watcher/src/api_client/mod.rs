@@ -15,7 +15,7 @@ pub use discover::{Discovered, discover, resolve_kind};
 pub use follow::{FollowOptions, follow};
 pub use live_read::{
     LivePage, LiveReadError, get_live, get_live_head, list_live, list_live_at_most, list_live_heads,
-    list_live_metadata, stream_live_head_pages, stream_live_pages,
+    list_live_metadata, read_list_version, stream_live_head_pages, stream_live_pages,
 };
 pub use percent::percent_encode;
 pub use retry_after::parse_retry_after;

@@ -280,8 +280,9 @@ fn condition_entry(
     message: &str,
     now: Time,
 ) -> ConditionEntry {
+    // A CRD's default has the beginning of time.
     let since = held
-        .filter(|held| held.condition_status() == Some(is))
+        .filter(|held| held.condition_status() == Some(is) && held.last_transition() > Some(Time(0)))
         .map(OwnedCondition::last_transition_time)
         .filter(|since| !since.is_empty());
     ConditionEntry {

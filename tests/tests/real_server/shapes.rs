@@ -304,3 +304,36 @@ async fn a_schema_without_reasons_is_one_that_prunes() -> Result<()> {
     assert_ne!(condition(&told, "Ready").map(|entry| &entry["status"]), Some(&json!("True")), "{told}");
     Ok(())
 }
+
+#[tokio::test]
+async fn what_a_schema_without_reasons_lets_stand_is_rollcalls_still_and_follows_once_it_has_them()
+-> Result<()> {
+    let tenant = TestTenant::start("unreasoned").await?;
+    let without = CrdBuilder::new("Database").atomic().without_fields_of_conditions(&["reason", "message"]);
+    tenant.crd(&without).await?;
+    tenant.crd(&CrdBuilder::new("Shard")).await?;
+    let children = json!([tenant.child("Shard")]);
+    tenant.policy("db", "Database", json!({ "children": children, "settle": "200ms" })).await?;
+    let _rollcall = tenant.rollcall(&["--log=debug"]).await?;
+    let turn = async |status: &str| {
+        let entry = json!({ "type": "Ready", "status": status, "observedGeneration": 1 });
+        tenant.change_status("Shard/shard", json!({ "conditions": [entry] })).await
+    };
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
+    tenant.create(owned_by(&db, tenant.custom("Shard", "shard"))).await?;
+    turn("True").await?;
+    let policy = policy_address(&tenant, "db")?;
+    tenant.until_at(&policy, &because("Ready", "ConditionPruned")).await?;
+    turn("False").await?;
+    tenant.until("Database/db", says("Ready", "False")).await?;
+    let mended = CrdBuilder::new("Database").atomic().manifest(&tenant.group);
+    let mends = json!({ "spec": mended["spec"] });
+    tenant.admin.merge(&ObjectAddress::of(&mended)?, "", &mends).await?;
+    for status in ["True", "False", "True"] {
+        turn(status).await?;
+        tenant.until("Database/db", says("Ready", status)).await?;
+    }
+    tenant.until("Database/db", because("Ready", "AllChildrenReady")).await?;
+    tenant.until_at(&policy, &because("Ready", "Synced")).await?;
+    Ok(())
+}

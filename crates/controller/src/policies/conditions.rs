@@ -327,8 +327,8 @@ fn finding_words(findings: &FindingCounts) -> Vec<String> {
     }
     if findings.pruned > 0 {
         words.push(format!(
-            "{} parents cannot store the condition: their CRD's schema prunes status.conditions, or an admission \
-             webhook takes them away; declare the field there",
+            "{} parents cannot store the condition: their CRD's schema prunes status.conditions (declare the field there), an \
+             admission webhook takes them away, or what stands there is no list of conditions (rollcall doctor names it)",
             findings.pruned
         ));
     }

@@ -1,6 +1,8 @@
 //! Bindings by which Rollcall grants itself listed ClusterRoles: their names, what they are made of, and whose one is that
 //! was found.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::role_subject::{RBAC_GROUP, RoleSubject};
@@ -55,6 +57,8 @@ pub enum BindingOwnership {
     Own {
         /// Its uid: no other one is deleted in its stead.
         uid: String,
+        /// Policies for which it was made.
+        granted_for: BTreeSet<String>,
     },
     /// Another manager made or changed it. It is left alone.
     Foreign,
@@ -66,7 +70,13 @@ pub fn judge_binding(found: &Value, subject: &RoleSubject, role: &str) -> Bindin
     let own =
         labelled && found["roleRef"] == role_ref(role) && found["subjects"] == json!([account_ref(subject)]);
     match found["metadata"]["uid"].as_str() {
-        Some(uid) if own => BindingOwnership::Own { uid: uid.to_owned() },
+        Some(uid) if own => {
+            let policies =
+                found["metadata"]["annotations"][GRANTED_FOR_ANNOTATION].as_str().unwrap_or_default();
+            let granted_for =
+                policies.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
+            BindingOwnership::Own { uid: uid.to_owned(), granted_for }
+        }
         _ => BindingOwnership::Foreign,
     }
 }
@@ -111,7 +121,11 @@ mod tests {
         assert_eq!(made["metadata"]["name"], "rollcall:home:rollcall:view");
         assert_eq!(made["metadata"]["annotations"]["rollcall.dev/granted-for"], "db,web");
         made["metadata"]["uid"] = json!("1");
-        assert_eq!(judge_binding(&made, &own, role), BindingOwnership::Own { uid: "1".to_owned() });
+        let granted_for = ["db", "web"].map(str::to_owned).into();
+        assert_eq!(
+            judge_binding(&made, &own, role),
+            BindingOwnership::Own { uid: "1".to_owned(), granted_for }
+        );
         for (place, value) in [
             ("/metadata/labels/app.kubernetes.io~1managed-by", json!("Helm")),
             ("/metadata/uid", json!(null)),

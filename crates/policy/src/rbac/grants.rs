@@ -50,17 +50,20 @@ pub struct GrantDecision {
 /// Set of listed roles, a bit each.
 type RoleSet = u32;
 
+/// Roles that Rollcall has bound, each with the policies for which it did.
+pub type BoundRoles = BTreeMap<String, BTreeSet<String>>;
+
 /// Decides which of the listed roles are to be bound, where `bound` are those that Rollcall has bound.
 ///
 /// Together they grant all that is denied, and all that the bound ones grant and a policy needs, as far as listed roles
-/// do. Of the sets of roles that do so it is the narrowest, then the smallest, then the one listed first. What a policy
+/// do. What serves explanations alone, as the right to Events that all policies need, keeps only what was bound for that policy:
+/// should it go with a role, it is denied then. Of the sets of roles that do so it is the narrowest, then the smallest, then the one listed first. What a policy
 /// holds from elsewhere asks for no role. The decision stands once it is carried out: the same demand has the same answer.
 ///
 /// While the resources of a group were not discovered, a bound role with rights in it stays; while it is not known what policies
 /// that are gone left on parents, every bound role does.
-pub fn decide_grants(demand: &GrantDemand, listed: &[ListedRole], bound: &BTreeSet<String>) -> GrantDecision {
+pub fn decide_grants(demand: &GrantDemand, listed: &[ListedRole], bound: &BoundRoles) -> GrantDecision {
     let listed = &listed[..listed.len().min(MAX_GRANT_ROLES)];
-    let bound_set = role_set(listed, |role| bound.contains(&role.name));
     let mut decision = GrantDecision::default();
     let mut asked: BTreeMap<RoleSet, BTreeSet<&str>> = BTreeMap::new();
     for right in &demand.rights {
@@ -68,13 +71,15 @@ pub fn decide_grants(demand: &GrantDemand, listed: &[ListedRole], bound: &BTreeS
         if granting == 0 && right.lacking {
             decision.ungranted.entry(right.policy.clone()).or_default().push(right.need.clone());
         }
-        if granting != 0 && (right.lacking || granting & bound_set != 0) {
+        let keeps = |policies: &BTreeSet<String>| right.need.essential || policies.contains(&right.policy);
+        let kept = role_set(listed, |role| bound.get(&role.name).is_some_and(keeps));
+        if granting != 0 && (right.lacking || granting & kept != 0) {
             asked.entry(granting).or_default().insert(&right.policy);
         }
     }
     let unknown = |role: &ListedRole| {
         let is_doubtful = || demand.unresolved_groups.iter().any(|group| role.names_group(group));
-        bound.contains(&role.name) && (demand.awaits_releases || is_doubtful())
+        bound.contains_key(&role.name) && (demand.awaits_releases || is_doubtful())
     };
     let chosen =
         narrowest_cover(listed, &asked.keys().copied().collect::<Vec<_>>(), role_set(listed, unknown));

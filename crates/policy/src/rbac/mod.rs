@@ -18,7 +18,7 @@ pub use grant_binding::{
     BindingOwnership, MAX_GRANT_ROLES, check_grant_role, grant_binding, grant_binding_name, judge_binding,
     unique_grant_roles,
 };
-pub use grants::{DemandedRight, GrantDecision, GrantDemand, decide_grants};
+pub use grants::{BoundRoles, DemandedRight, GrantDecision, GrantDemand, decide_grants};
 pub use listed_role::ListedRole;
 pub use manifests::{
     POLICY_ANNOTATION, RoleOptions, grant_manifests, manifests_yaml, own_manifests, policy_manifests,

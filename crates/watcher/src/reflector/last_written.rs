@@ -13,7 +13,7 @@ use crate::status::{ConditionEntry, ParentStatus};
 pub(super) struct LastWrite {
     /// What was sent, where the schema drops some field of a condition.
     pub(super) sent: Box<[ConditionEntry]>,
-    /// What came back in words of somebody else's. Where a list has one owner, nothing else tells that it is ours: it is, for as
+    /// What came back without our reasons. Where a list has one owner, nothing else tells that it is ours: it is, for as
     /// long as it stands so.
     pub(super) returned: Box<[ConditionEntry]>,
 }
@@ -25,7 +25,7 @@ pub(super) struct LastWrittenConditions(DashMap<UidKey, Arc<LastWrite>, FxBuildH
 impl LastWrittenConditions {
     /// Records an accepted write and its response.
     pub(super) fn on_accepted(&self, uid: UidKey, sent: &[ConditionEntry], answer: &ParentStatus) {
-        let (returned, has_dropped) = (answer.rewritten_of(sent), answer.has_dropped(sent));
+        let (returned, has_dropped) = (answer.altered_of(sent), answer.has_dropped(sent));
         if has_dropped || !returned.is_empty() {
             let sent = if has_dropped { sent.into() } else { Box::default() };
             self.0.insert(uid, Arc::new(LastWrite { sent, returned }));

@@ -60,7 +60,7 @@ impl<'a> OwnTypes<'a> {
         self
     }
 
-    /// These entries too, as they stand: the server returned them for what was written, in words of an admission webhook's.
+    /// These entries too, as they stand: the server returned them for what was written, without our reasons.
     pub(crate) fn returning(mut self, returned: &'a [ConditionEntry]) -> OwnTypes<'a> {
         self.returned = returned;
         self

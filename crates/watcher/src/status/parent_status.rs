@@ -38,6 +38,8 @@ pub enum UnwritableShape {
     Status,
     /// `status.conditions` is not a list.
     Conditions,
+    /// The list holds null, and nothing of Rollcall's: the server panics where a precondition names it (1.36.3).
+    NullCondition,
 }
 
 impl UnwritableShape {
@@ -46,6 +48,7 @@ impl UnwritableShape {
         match self {
             UnwritableShape::Status => "status is not an object",
             UnwritableShape::Conditions => "status.conditions is not a list",
+            UnwritableShape::NullCondition => "status.conditions holds null",
         }
     }
 }
@@ -187,6 +190,7 @@ impl ParentStatus {
             self.list = ListShape::Unwritable(UnwritableShape::Conditions);
             return;
         };
+        let holds_null = elements.iter().any(|text| raw_json::is_null(text));
         let (mut read, length) = (ReadConditions::default(), elements.len());
         for (index, text) in elements.into_iter().enumerate() {
             read.read_condition(index, text, managers, own);
@@ -194,6 +198,7 @@ impl ParentStatus {
         (self.ours, self.foreign) = (read.ours.into(), read.foreign.into());
         self.foreign_generation = read.foreign_generation.into();
         self.list = match self.ours.len() {
+            0 if holds_null => ListShape::Unwritable(UnwritableShape::NullCondition),
             0 => ListShape::WithoutOurs(Box::new(list.to_owned())),
             all if all == length => ListShape::OnlyOurs,
             _ => ListShape::WithOurs,
@@ -213,10 +218,11 @@ impl ParentStatus {
         sent.iter().any(|sent| self.our_entry(&sent.r#type).is_some_and(|held| held.lacks_of(sent)))
     }
 
-    /// Our entries of these in words that are not ours: an admission webhook has put them in for what was sent.
-    pub(crate) fn rewritten_of(&self, sent: &[ConditionEntry]) -> Box<[ConditionEntry]> {
+    /// Our entries of these that do not have our reasons: an admission webhook has put others in for what was sent, or a schema has
+    /// none, if only until the server has taken over a newer one.
+    pub(crate) fn altered_of(&self, sent: &[ConditionEntry]) -> Box<[ConditionEntry]> {
         let entries = sent.iter().filter_map(|sent| self.our_entry(&sent.r#type));
-        entries.filter(|held| held.is_rewritten()).map(OwnedCondition::to_entry).collect()
+        entries.filter(|held| held.parent_reason().is_none()).map(OwnedCondition::to_entry).collect()
     }
 
     /// Our entry of this type, the first of them.

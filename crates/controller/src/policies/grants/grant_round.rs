@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use policy::rbac::{
-    AccessNeed, BindingOwnership, GrantDecision, GrantDemand, ListedRole, RoleSubject, decide_grants,
-    grant_binding_name,
+    AccessNeed, BindingOwnership, BoundRoles, GrantDecision, GrantDemand, ListedRole, RoleSubject,
+    decide_grants, grant_binding_name,
 };
 
 use super::findings::GrantObstacle;
@@ -58,11 +58,13 @@ struct FoundGrants {
     roles: Vec<ListedRole>,
     /// Uids of the own bindings, by role.
     bound: BTreeMap<String, String>,
+    /// Policies for which these were made.
+    granted_for: BoundRoles,
 }
 
 impl FoundGrants {
     fn decide(&self, demand: &GrantDemand) -> GrantDecision {
-        decide_grants(demand, &self.roles, &self.bound.keys().cloned().collect())
+        decide_grants(demand, &self.roles, &self.granted_for)
     }
 
     /// A role that is to be bound and is not, with the policies that need it.
@@ -111,7 +113,10 @@ impl GrantRound {
                     settled.obstacles.push(GrantObstacle { policies: BTreeSet::new(), what });
                     continue;
                 }
-                Ok(Some(BindingOwnership::Own { uid })) => _ = found.bound.insert(name.clone(), uid),
+                Ok(Some(BindingOwnership::Own { uid, granted_for })) => {
+                    found.bound.insert(name.clone(), uid);
+                    found.granted_for.insert(name.clone(), granted_for);
+                }
                 Ok(None) => {}
                 Err(failure) => return settled.give_up(name, "read its binding", failure),
             }

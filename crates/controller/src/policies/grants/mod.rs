@@ -194,7 +194,15 @@ impl RightsGranter {
             self.report(event);
         }
         if round.complete {
-            self.needed_by = round.roles;
+            // What a role is kept for that no policy needs any more is told to those that did.
+            let before = std::mem::replace(&mut self.needed_by, round.roles);
+            for (role, policies) in before {
+                self.needed_by.entry(role).and_modify(|now| {
+                    if now.is_empty() {
+                        *now = policies
+                    }
+                });
+            }
         }
         self.findings.obstacles = round.obstacles;
         self.findings.ungranted = round.ungranted.or(self.findings.ungranted.take());

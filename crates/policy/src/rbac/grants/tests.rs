@@ -46,8 +46,36 @@ fn names(names: &[&str]) -> BTreeSet<String> {
     names.iter().map(|&name| name.to_owned()).collect()
 }
 
+/// These roles, bound for nobody who is there.
+fn bound_roles(roles: &[&str]) -> BoundRoles {
+    roles.iter().map(|&role| (role.to_owned(), BTreeSet::new())).collect()
+}
+
 fn chosen(rights: &[&str], listed: &[ListedRole], bound: &[&str]) -> Vec<String> {
-    decide_grants(&demand(rights), listed, &names(bound)).roles.into_keys().collect()
+    decide_grants(&demand(rights), listed, &bound_roles(bound)).roles.into_keys().collect()
+}
+
+#[test]
+fn what_serves_explanations_keeps_a_role_for_those_alone_for_whom_it_was_bound() {
+    let roles = [role("dbs", "g/dbs get; events.k8s.io/events patch")];
+    let events = |policy: &str, lacking: bool| {
+        let DemandedRight { need, .. } = right("x: patch events.k8s.io/events");
+        DemandedRight { policy: policy.to_owned(), need: AccessNeed { essential: false, ..need }, lacking }
+    };
+    for (rights, granted_for, stays) in [
+        // The policy it was bound for is gone. Another holds the right to Events from elsewhere.
+        (vec![events("q", false)], &["p"][..], false),
+        (vec![events("p", false)], &["p"], true),
+        // Should it have held that from this role, it is denied then, and granted again for it.
+        (vec![events("q", true)], &[], true),
+        (vec![events("q", false)], &["q"], true),
+        (vec![right("q: get g/dbs"), events("q", false)], &["p"], true),
+    ] {
+        let demand = GrantDemand { rights, ..GrantDemand::default() };
+        let bound = [("dbs".to_owned(), names(granted_for))].into();
+        let decision = decide_grants(&demand, &roles, &bound);
+        assert_eq!(decision.roles.contains_key("dbs"), stays, "{demand:?} {granted_for:?}");
+    }
 }
 
 #[test]
@@ -132,9 +160,9 @@ fn a_bound_role_stays_while_a_policy_needs_it_and_goes_with_the_last() {
 fn what_a_kind_is_called_that_was_not_discovered_takes_no_role_away() {
     let roles = [role("dbs", "g/dbs get"), role("sites", "h/sites get")];
     let demand = GrantDemand { unresolved_groups: names(&["g"]), ..demand(&["p: get g/databases"]) };
-    let decision = decide_grants(&demand, &roles, &names(&["dbs", "sites"]));
+    let decision = decide_grants(&demand, &roles, &bound_roles(&["dbs", "sites"]));
     assert_eq!(decision.roles.into_keys().collect::<Vec<_>>(), ["dbs"]);
-    let decision = decide_grants(&demand, &roles, &names(&[]));
+    let decision = decide_grants(&demand, &roles, &bound_roles(&[]));
     assert!(decision.roles.is_empty(), "nor does it bind one");
 }
 
@@ -142,16 +170,16 @@ fn what_a_kind_is_called_that_was_not_discovered_takes_no_role_away() {
 fn before_it_is_known_what_is_to_be_released_no_role_is_taken_away() {
     let roles = [role("dbs", "g/dbs get"), role("sites", "h/sites get")];
     let demand = GrantDemand { awaits_releases: true, ..demand(&[]) };
-    let decision = decide_grants(&demand, &roles, &names(&["dbs"]));
+    let decision = decide_grants(&demand, &roles, &bound_roles(&["dbs"]));
     assert_eq!(decision.roles.into_keys().collect::<Vec<_>>(), ["dbs"]);
-    assert!(decide_grants(&GrantDemand::default(), &roles, &names(&["dbs"])).roles.is_empty());
+    assert!(decide_grants(&GrantDemand::default(), &roles, &bound_roles(&["dbs"])).roles.is_empty());
 }
 
 #[test]
 fn each_role_has_the_policies_that_need_it_and_each_policy_what_no_role_grants() {
     let roles = [role("dbs", "g/dbs get"), role("sites", "h/sites get")];
     let rights = ["!p: get g/dbs", "!p: get h/sites", "!q: get h/sites", "!q: get /secrets", "r: get /pods"];
-    let decision = decide_grants(&demand(&rights), &roles, &names(&[]));
+    let decision = decide_grants(&demand(&rights), &roles, &bound_roles(&[]));
     assert_eq!(decision.roles["dbs"], names(&["p"]));
     assert_eq!(decision.roles["sites"], names(&["p", "q"]));
     let ungranted: Vec<_> =
@@ -201,16 +229,13 @@ impl GrantDraws {
 }
 
 /// All rights that the roles have to grant: those denied, and those that bound ones grant; as far as any role does.
-fn to_cover<'d>(
-    demand: &'d GrantDemand,
-    roles: &[ListedRole],
-    bound: &BTreeSet<String>,
-) -> Vec<&'d AccessNeed> {
+fn to_cover<'d>(demand: &'d GrantDemand, roles: &[ListedRole], bound: &BoundRoles) -> Vec<&'d AccessNeed> {
     let by = |need: &AccessNeed, chosen: &dyn Fn(&ListedRole) -> bool| {
         roles.iter().any(|role| chosen(role) && role.grants(need))
     };
     let asked = demand.rights.iter().filter(|right| {
-        by(&right.need, &|_| true) && (right.lacking || by(&right.need, &|role| bound.contains(&role.name)))
+        by(&right.need, &|_| true)
+            && (right.lacking || by(&right.need, &|role| bound.contains_key(&role.name)))
     });
     asked.map(|right| &right.need).collect()
 }
@@ -222,8 +247,9 @@ fn for_any_roles_and_needs_it_is_the_narrowest_of_all_sets_that_cover_and_it_sta
         let (roles, rights) = (draws.roles(), draws.rights());
         let rights: Vec<&str> = rights.iter().map(String::as_str).collect();
         let demand = demand(&rights);
-        let bound: BTreeSet<String> =
-            roles.iter().filter(|_| draws.below(3) == 0).map(|role| role.name.clone()).collect();
+        let bound: Vec<&str> =
+            roles.iter().filter(|_| draws.below(3) == 0).map(|role| role.name.as_str()).collect();
+        let bound = bound_roles(&bound);
         let decision = decide_grants(&demand, &roles, &bound);
         let of = |set: &[&ListedRole]| {
             set.iter().fold(RoleBreadth::default(), |sum, role| sum.plus(role.breadth()))
@@ -244,7 +270,7 @@ fn for_any_roles_and_needs_it_is_the_narrowest_of_all_sets_that_cover_and_it_sta
         }
         bindings += chosen.len();
         // Carried out, it stands: with what is granted now, and before the server knows of it.
-        let now: BTreeSet<String> = decision.roles.keys().cloned().collect();
+        let now = decision.roles.clone();
         let mut granted = demand.clone();
         for right in &mut granted.rights {
             right.lacking &= !chosen.iter().any(|role| role.grants(&right.need));

@@ -1,4 +1,5 @@
 use super::*;
+use crate::status::{PatchGuard, guarded_patch};
 use serde_json::{Value, json};
 
 fn read(object: &Value) -> ParentStatus {
@@ -31,6 +32,29 @@ fn a_list_says_whether_anything_in_it_is_not_ours() {
         let read = read(&json!({"status": {"conditions": list}})).list;
         let (all, some) = (matches!(read, ListShape::OnlyOurs), matches!(read, ListShape::WithOurs));
         assert_eq!((all, some), (only_ours, !only_ours), "{list}");
+    }
+}
+
+#[test]
+fn a_list_that_holds_null_is_named_in_no_precondition() {
+    let wanted = WantedConditions {
+        entries: vec![serde_json::from_value(ours("AllChildrenReady")).unwrap()],
+        ..WantedConditions::default()
+    };
+    for (list, is_written) in [
+        (json!([null]), false),
+        (json!([{"type": "Synced", "status": "True"}, null]), false),
+        (json!([{"type": "Synced", "status": "True"}]), true),
+        // What was said before has to be taken back, and only that is named.
+        (json!([ours("ChildrenFailed"), null]), true),
+    ] {
+        let status = read(&json!({"status": {"conditions": list}}));
+        let guard =
+            PatchGuard { uid: "u", generation: Some(1), version: 7, status: &status, requires_list: false };
+        let patch = guarded_patch(&guard, &wanted);
+        assert_eq!(patch.is_some(), is_written, "{list}");
+        let tests = patch.iter().flat_map(|ops| ops.as_array().unwrap()).filter(|op| op["op"] == "test");
+        assert!(tests.map(|op| op["value"].to_string()).all(|value| !value.contains("null")), "{list}");
     }
 }
 

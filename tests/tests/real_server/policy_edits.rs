@@ -177,7 +177,7 @@ async fn under_another_type_a_parent_says_what_is_so_at_once_and_turns_no_more_t
     tenant.crd(&CrdBuilder::new("Database")).await?;
     tenant.crd(&CrdBuilder::new("Shard").shapeless()).await?;
     tenant.policy("db", "Database", shards_by(&tenant, "status.phase == 'Up'", "100ms")).await?;
-    let mut rollcall = Some(tenant.rollcall(&[]).await?);
+    let first = tenant.rollcall(&[]).await?;
     for (name, last) in [("up", "Up"), ("down", "Down")] {
         let db = tenant.create(tenant.custom("Database", name)).await?;
         for (at, phase) in [(1, "Up"), (2, last)] {
@@ -192,18 +192,24 @@ async fn under_another_type_a_parent_says_what_is_so_at_once_and_turns_no_more_t
     }
     let recorder = StateRecorder::start(&tenant, &["Database"]).await?;
     let policy = policy_address(&tenant, "db")?;
-    // The operator is silent: under a condition that nobody knew it would be waited for. The second edit is made while nothing runs.
-    for (before, condition) in [("Ready", "Whole"), ("Whole", "Ready")] {
+    // The operator is silent: under a condition that nobody knew it would be waited for.
+    let edit = async |condition: &str| {
         let spec = json!({ "condition": { "type": condition }, "settle": "10m" });
-        tenant.admin.merge(&policy, "", &json!({ "spec": spec })).await?;
-        if rollcall.is_none() {
-            rollcall = Some(tenant.rollcall(&[]).await?);
-        }
+        tenant.admin.merge(&policy, "", &json!({ "spec": spec })).await
+    };
+    let until_turned = async |before: &str, now: &str| {
         for (db, status) in said {
-            tenant.until(db, says(condition, status).and(has(before, false))).await?;
+            tenant.until(db, says(now, status).and(has(before, false))).await?;
         }
-        rollcall = None;
-    }
+        anyhow::Ok(())
+    };
+    edit("Whole").await?;
+    until_turned("Ready", "Whole").await?;
+    // So it is where the edit was made while nothing ran.
+    drop(first);
+    edit("Ready").await?;
+    let _second = tenant.rollcall(&[]).await?;
+    until_turned("Whole", "Ready").await?;
     let recording = recorder.stop().await?;
     for (db, status) in said {
         let db = tenant.address(db)?;

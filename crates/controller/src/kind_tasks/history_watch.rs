@@ -103,7 +103,9 @@ impl HistoryWatch {
             };
             match version {
                 Some(version) if version < kind.note_version(version) => {
-                    kinds.iter().for_each(|kind| kind.forget_versions());
+                    for kind in &kinds {
+                        kind.forget_versions();
+                    }
                     self.breaks.on_older_version();
                     return Look::WentBack;
                 }

@@ -19,7 +19,7 @@ use super::planned::{BroughtBy, ListPass, PlannedInterest};
 use super::proofs::take_excerpt;
 use super::row::ObjectRow;
 use super::row_place::RowPlace;
-use super::row_store::{ApplyOutcome, rules_used_by, unused_assessment};
+use super::row_store::{ApplyOutcome, RowStore, rules_used_by, unused_assessment};
 use super::rule_breaker::RuleBreaker;
 use super::rules_of_parent::RulesOfParent;
 use super::scaled::{BeforeChange, count_on_whole};
@@ -125,6 +125,9 @@ fn ingest_by_plan(
     {
         return Some(ApplyOutcome::Stale);
     }
+    if matches!(by, BroughtBy::Watch) && held.is_some_and(|id| is_echo(store, plan, id, meta)) {
+        return Some(ApplyOutcome::Same);
+    }
     if before.is_none() && store.awaits_list(interest.id, meta, by) {
         return Some(ApplyOutcome::Refused);
     }
@@ -161,6 +164,19 @@ fn ingest_by_plan(
         parts.finalizers.record_change(&store.rows, id, meta);
     }
     Some(applied)
+}
+
+/// Returns `true` for a version that this plan holds already: of an answer to a write, most of the time, or of a live read. What they
+/// brought stands. For seconds after a definition has changed, a watch that was opened before goes on to show the same versions by
+/// the schema that is gone.
+fn is_echo(store: &RowStore, plan: &PlannedInterest, id: ObjectId, meta: &WireMeta) -> bool {
+    let held = store.rows.with_slot(id, |slot| {
+        let row = slot.row.as_ref().filter(|row| row.version == meta.resource_version)?;
+        let is_of_plan = row.version > 0 && plan.has_put(&row.namespace, row.epoch);
+        is_of_plan.then(|| (row.epoch, row.namespace.clone()))
+    });
+    let is_current = |(epoch, namespace)| epoch == store.plans.list_epoch(plan.interest.id, &namespace);
+    held.flatten().is_some_and(is_current)
 }
 
 /// The row of an object by a plan, and the rules that it awaits.

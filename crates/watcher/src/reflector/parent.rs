@@ -302,8 +302,8 @@ impl ParentRow {
 
     /// What stands on it for a target: an entry of its type, or of the one that its policy wrote before it was edited.
     pub fn entry_of(&self, target: &AnswerTarget) -> Option<&OwnedCondition> {
-        let kinds = target.condition.as_deref().into_iter().chain(target.former_type());
-        kinds.filter_map(|kind| self.status.our_entry(kind)).next()
+        let mut kinds = target.condition.as_deref().into_iter().chain(target.former_type());
+        kinds.find_map(|kind| self.status.our_entry(kind))
     }
 
     /// Its deletion; `None` if it is not being deleted.

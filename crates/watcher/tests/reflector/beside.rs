@@ -205,6 +205,10 @@ fn what_a_rule_says_by_the_clock_stands_until_it_is_evaluated_again_or_for_two_m
     for (second, weight) in [(31, READY), (61, ChildWeight::of(Level::Failed))] {
         reflector.set_now(at(second));
         assert_eq!(show(&reflector, &saying(1, 1, "")), ApplyOutcome::Same);
+        assert!(is_due(at(second)), "a watch that says it again brings nothing new");
+        let live: ParentObject = serde_json::from_str(&saying(1, 1, "").to_string()).unwrap();
+        let (read, _) = reflector.apply_live(PODS, reflector.start_read(), live.as_child(), live.raw_text());
+        assert_eq!(read, ApplyOutcome::Same);
         assert_eq!(verdict(&reflector, 1, at(second)).1, READY, "what was known stands while it waits");
         evaluate_all(&reflector);
         assert_eq!(verdict(&reflector, 1, at(second)).1, weight);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use watcher::reflector::Reflector;
 use watcher::status::{ConditionEntry, OwnTypes, ParentStatus};
 
-use crate::objects::{apply, parents, uid, widget};
+use crate::objects::{WIDGETS, apply, parents, uid, widget};
 
 fn sent() -> ConditionEntry {
     ConditionEntry {
@@ -90,4 +90,47 @@ fn it_is_forgotten_once_a_write_comes_back_as_it_was_sent() {
     assert!(is_ours(&reflector));
     apply(&reflector, &parents(vec![]), &widget_with(4, &managed));
     assert!(!is_ours(&reflector));
+}
+
+/// A list of the kind has brought this widget.
+fn list(reflector: &Reflector, widget: &Value) {
+    reflector.set_interest(parents(vec![]));
+    let pass = reflector.begin_list(WIDGETS, None);
+    let text = RawValue::from_string(widget.to_string()).unwrap();
+    let child = serde_json::from_str(text.get()).unwrap();
+    reflector.apply_listed(&pass, &child, Some(&text));
+    reflector.finish_list(&pass).unwrap();
+}
+
+/// The watch brings this widget.
+fn watch(reflector: &Reflector, widget: &Value) {
+    let text = RawValue::from_string(widget.to_string()).unwrap();
+    let child = serde_json::from_str(text.get()).unwrap();
+    reflector.apply_object(WIDGETS, &child, Some(&text));
+}
+
+#[test]
+fn a_version_that_an_answer_has_brought_stays_as_it_was_there_whatever_an_older_schema_shows_of_it() {
+    let reflector = reflector();
+    list(&reflector, &widget(1, 1, &json!({})));
+    let whole = widget_with(2, &json!(sent()));
+    let text = RawValue::from_string(whole.to_string()).unwrap();
+    let status = ParentStatus::read(&text, &OwnTypes::of(["Ready"]));
+    reflector.on_write_accepted(&uid(1_000), &[sent()], &status);
+    let child = serde_json::from_str(text.get()).unwrap();
+    reflector.apply_answer(WIDGETS, &child, Some(&text));
+    assert!(is_ours(&reflector));
+    let pruned = |version| {
+        let mut entry = changed("reason", "");
+        entry["message"] = json!("");
+        widget_with(version, &entry)
+    };
+    watch(&reflector, &pruned(2));
+    assert!(is_ours(&reflector), "the same version says the same");
+    watch(&reflector, &pruned(3));
+    assert!(!is_ours(&reflector), "a newer one does not");
+    list(&reflector, &whole);
+    assert!(is_ours(&reflector), "by the schema that holds");
+    list(&reflector, &pruned(2));
+    assert!(!is_ours(&reflector), "what a list shows is so, in whichever version");
 }

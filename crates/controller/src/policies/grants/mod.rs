@@ -199,7 +199,7 @@ impl RightsGranter {
             for (role, policies) in before {
                 self.needed_by.entry(role).and_modify(|now| {
                     if now.is_empty() {
-                        *now = policies
+                        *now = policies;
                     }
                 });
             }

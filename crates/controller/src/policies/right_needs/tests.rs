@@ -48,7 +48,8 @@ fn is_bound(needs: &RightNeeds, before: bool) -> bool {
     let rights = needs.needed.iter().chain(&needs.held).map(demanded).collect();
     let demand =
         GrantDemand { rights, unresolved_groups: needs.unresolved_groups.clone(), awaits_releases: false };
-    let bound = before.then(|| ("databases".to_owned(), std::collections::BTreeSet::new())).into_iter().collect();
+    let bound =
+        before.then(|| ("databases".to_owned(), std::collections::BTreeSet::new())).into_iter().collect();
     !decide_grants(&demand, &[role(&["databases", "databases/status"])], &bound).roles.is_empty()
 }
 

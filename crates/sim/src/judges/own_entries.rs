@@ -7,7 +7,7 @@ use crate::world::{ModelCondition, ModelObject};
 /// edit.
 pub(crate) fn entry_of<'a>(policy: &PolicyDef, parent: &'a ModelObject) -> Option<&'a ModelCondition> {
     let condition = condition_of(policy, parent)?;
-    parent.ours.get(condition).or_else(|| parent.ours.get(policy.other_condition))
+    parent.ours.get(condition).or_else(|| parent.ours.get(policy.former_condition()?))
 }
 
 /// Returns the condition type that a policy writes.

@@ -77,7 +77,7 @@ impl PolicyDef {
         ParentRule {
             condition: self.condition.into(),
             fallback: self.fallback.map(Into::into),
-            former: vec![self.other_condition.into()],
+            former: self.former_condition().into_iter().map(Into::into).collect(),
             // Some parents of one policy carry marks and others do not, at random.
             kopf_marks: KopfMarkRule::Optional,
             labels: (0..=u8::MAX).zip(&self.groups).filter_map(labelled).collect(),
@@ -89,6 +89,11 @@ impl PolicyDef {
     /// Gives the condition another type, or the one back that it had before.
     pub(crate) fn rename_condition(&mut self) {
         std::mem::swap(&mut self.condition, &mut self.other_condition);
+    }
+
+    /// Returns the type under which it may have spoken before; of one that was never accepted none is known.
+    pub(crate) fn former_condition(&self) -> Option<&'static str> {
+        (!self.groups.is_empty()).then_some(self.other_condition)
     }
 
     /// Returns the policy's name.

@@ -185,8 +185,8 @@ impl PolicyFollower {
         for (kind, types) in self.plan.written_types() {
             self.released.entry(kind).or_default().extend(types);
         }
-        // The inventory of a policy that was edited outlives the process.
-        for policy in &plan.policies {
+        // The inventory of a policy that was edited outlives the process. What one that is refused wrote stands.
+        for policy in plan.policies.iter().filter(|policy| !policy.groups.is_empty()) {
             let types = watcher::status::written_types(policy.other_condition, None);
             self.released.entry(policy.parent).or_default().extend(types.map(str::to_owned));
         }

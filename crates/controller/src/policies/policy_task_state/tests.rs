@@ -253,6 +253,43 @@ async fn types_are_released_that_a_predecessor_wrote_and_nobody_writes_now() {
     assert_eq!(released(&mut state), "ChildrenReady Healthy Ready Reconciling Stalled");
 }
 
+/// Types under which each policy in force spoke before it was edited, as its plan has them.
+fn former_types(state: &mut PolicyTaskState) -> Vec<(String, Vec<String>)> {
+    state.decide(&PolicySettings::with_stuck_after(Duration::from_mins(10)), NOW);
+    let mut plan =
+        policy::build_plan(&state.book.in_use, &state.released, &mut state.registry, &state.libraries);
+    state.former.recall_in(&mut plan);
+    let rules = plan.kinds.values().flat_map(|kind| &kind.interest.parent);
+    let of_rule = |rule: &watcher::plan::ParentRule| {
+        let mut former: Vec<String> = rule.former.iter().map(|of| of.to_string()).collect();
+        former.sort_unstable();
+        (plan.policies[&rule.policy].1.name.clone(), former)
+    };
+    let mut all: Vec<_> = rules.map(of_rule).filter(|(_, former)| !former.is_empty()).collect();
+    all.sort_unstable();
+    all
+}
+
+#[test]
+fn a_policy_answers_for_the_types_that_it_had_until_nothing_of_them_is_left_or_another_writes_them() {
+    let mut state = PolicyTaskState::default();
+    list(&mut state, &[]);
+    let types = |of: &[&str]| of.iter().map(|&of| of.to_owned()).collect::<Vec<_>>();
+    let typed = |of: &str| json!({ "type": of });
+    tell(&mut state, FollowEvent::Apply(writing("a", 1, &json!({ "type": "Ready", "fallback": "Whole" }))));
+    assert_eq!(former_types(&mut state), []);
+    tell(&mut state, FollowEvent::Apply(writing("a", 2, &typed("Healthy"))));
+    assert_eq!(former_types(&mut state), [("a".to_owned(), types(&["Ready", "Whole"]))]);
+    tell(&mut state, FollowEvent::Apply(writing("a", 3, &typed("Sound"))));
+    assert_eq!(former_types(&mut state), [("a".to_owned(), types(&["Healthy", "Ready", "Whole"]))]);
+    tell(&mut state, FollowEvent::Apply(writing("b", 1, &typed("Ready"))));
+    assert_eq!(former_types(&mut state), [("a".to_owned(), types(&["Healthy", "Whole"]))], "that is b's now");
+    tell(&mut state, FollowEvent::Apply(writing("a", 4, &typed("Healthy"))));
+    assert_eq!(former_types(&mut state), [("a".to_owned(), types(&["Sound", "Whole"]))]);
+    state.released.clear();
+    assert_eq!(former_types(&mut state), [], "no parent has any of them");
+}
+
 /// What was kept of policies with these uids and names, each over a kind of its name.
 fn kept(items: &[(&str, &str, &str)]) -> InventoryResult {
     let item = |(uid, name, of): &(&str, &str, &str)| {

@@ -261,7 +261,7 @@ fn former_types(state: &mut PolicyTaskState) -> Vec<(String, Vec<String>)> {
     state.former.recall_in(&mut plan);
     let rules = plan.kinds.values().flat_map(|kind| &kind.interest.parent);
     let of_rule = |rule: &watcher::plan::ParentRule| {
-        let mut former: Vec<String> = rule.former.iter().map(|of| of.to_string()).collect();
+        let mut former: Vec<String> = rule.former.iter().map(ToString::to_string).collect();
         former.sort_unstable();
         (plan.policies[&rule.policy].1.name.clone(), former)
     };

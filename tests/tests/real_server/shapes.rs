@@ -314,7 +314,7 @@ async fn what_a_schema_without_reasons_lets_stand_is_rollcalls_still_and_follows
     tenant.crd(&CrdBuilder::new("Shard")).await?;
     let children = json!([tenant.child("Shard")]);
     tenant.policy("db", "Database", json!({ "children": children, "settle": "200ms" })).await?;
-    let _rollcall = tenant.rollcall(&["--log=debug"]).await?;
+    let _rollcall = tenant.rollcall(&[]).await?;
     let turn = async |status: &str| {
         let entry = json!({ "type": "Ready", "status": status, "observedGeneration": 1 });
         tenant.change_status("Shard/shard", json!({ "conditions": [entry] })).await

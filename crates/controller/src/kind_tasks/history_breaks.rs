@@ -31,11 +31,15 @@ impl Default for HistoryBreaks {
 impl HistoryBreaks {
     /// A read has found an older version than was known.
     pub(crate) fn on_older_version(&self) {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.is_some_and(|last| last.elapsed() < BREAK_INTERVAL) {
-            return;
+        let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.is_none_or(|last| last.elapsed() >= BREAK_INTERVAL) {
+            self.tell();
         }
-        *last = Some(Instant::now());
+    }
+
+    /// Tells of a break that nobody has told of yet.
+    pub(super) fn tell(&self) {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         info!("the API server's history has gone back; listing everything again");
         self.told.send_modify(|breaks| *breaks += 1);
     }

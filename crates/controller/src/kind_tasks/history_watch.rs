@@ -79,7 +79,7 @@ impl HistoryWatch {
     /// Time until every kind is looked at again where watches go on failing.
     fn rest_after_all(&self) -> Duration {
         let kinds = u32::try_from(self.resolved.len()).unwrap_or(u32::MAX);
-        (REST_PER_KIND.saturating_mul(kinds)).clamp(MIN_REST, LOOK_INTERVAL)
+        REST_PER_KIND.saturating_mul(kinds).clamp(MIN_REST, LOOK_INTERVAL)
     }
 
     /// Looks at the first kind that tells something, or at every one.
@@ -89,6 +89,8 @@ impl HistoryWatch {
         let tried = if at_all { kinds.len() } else { KINDS_TRIED };
         let mut found = Look::Unanswered;
         for kind in kinds.iter().take(tried) {
+            // What is shown while the answer is on its way may be newer than that.
+            let before = kind.newest_version();
             let namespace = self.namespaces.first().filter(|_| kind.api.namespaced).map(String::as_str);
             let read = timeout(LOOK_TIMEOUT, read_list_version(&self.client, &kind.api, namespace));
             let version = match read.await {
@@ -102,14 +104,17 @@ impl HistoryWatch {
                 Err(_) => return Look::Unanswered,
             };
             match version {
-                Some(version) if version < kind.note_version(version) => {
+                Some(version) if version < before => {
                     for kind in &kinds {
                         kind.forget_versions();
                     }
-                    self.breaks.on_older_version();
+                    self.breaks.tell();
                     return Look::WentBack;
                 }
-                Some(_) => found = Look::GoesOn,
+                Some(version) => {
+                    kind.note_version(version);
+                    found = Look::GoesOn;
+                }
                 None => continue,
             }
             if !at_all {
@@ -122,6 +127,8 @@ impl HistoryWatch {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::OnceLock;
+
     use aggregator::KindId;
     use serde_json::{Value, json};
     use tokio::time::sleep;
@@ -170,6 +177,40 @@ mod tests {
         watch.resolved.get(&KindId(1)).unwrap().note_version(120);
         assert_eq!(watch.look(false).await, Look::GoesOn);
         assert_eq!(watch.look(true).await, Look::WentBack, "after a failure every kind is looked at");
+    }
+
+    #[tokio::test]
+    async fn what_is_shown_while_an_answer_is_on_its_way_makes_no_older_one_of_it() {
+        static BUSY: OnceLock<ResolvedKinds> = OnceLock::new();
+        let server = ReviewServer::new(|_, _| {
+            let kinds = BUSY.get().unwrap();
+            kinds.iter().for_each(|kind| kind.note_version(kind.newest_version() + 10));
+            at_version("105")
+        });
+        let watch = watch_of(&server, &["widgets"]);
+        watch.resolved.get(&KindId(0)).unwrap().note_version(100);
+        BUSY.set(watch.resolved.clone()).unwrap();
+        assert_eq!(watch.look(false).await, Look::GoesOn);
+        assert_eq!(watch.look(false).await, Look::WentBack, "that was shown before it was asked");
+    }
+
+    #[tokio::test]
+    async fn each_break_that_is_found_is_told_however_soon_after_another() {
+        let server = ReviewServer::new(|_, _| at_version("900"));
+        let watch = watch_of(&server, &["widgets"]);
+        let mut told = watch.breaks.subscribe();
+        watch.look(false).await;
+        for version in ["500", "100"] {
+            server.set_answer(if version == "500" {
+                |_, _| at_version("500")
+            } else {
+                |_, _| at_version("100")
+            });
+            assert_eq!(watch.look(false).await, Look::WentBack);
+            watch.resolved.get(&KindId(0)).unwrap().note_version(version.parse().unwrap());
+            assert!(told.has_changed().unwrap(), "{version}");
+            told.mark_unchanged();
+        }
     }
 
     #[tokio::test]

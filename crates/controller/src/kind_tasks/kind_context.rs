@@ -40,9 +40,14 @@ impl ResolvedKind {
         ResolvedKind { id, api, doubts: Arc::default(), listed: Arc::default(), newest: Arc::default() }
     }
 
-    /// The server has shown this version, of an object or of the list. Returns the newest before.
-    pub(super) fn note_version(&self, version: u64) -> u64 {
-        self.newest.fetch_max(version, Ordering::Relaxed)
+    /// The server has shown this version, of an object or of the list.
+    pub(super) fn note_version(&self, version: u64) {
+        self.newest.fetch_max(version, Ordering::Relaxed);
+    }
+
+    /// Newest version that the server has shown.
+    pub(super) fn newest_version(&self) -> u64 {
+        self.newest.load(Ordering::Relaxed)
     }
 
     /// What the server had shown is gone.

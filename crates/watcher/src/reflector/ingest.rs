@@ -115,8 +115,10 @@ fn ingest_by_plan(
     let of_parent = store.namespaces.parent_rules(interest, meta, object);
     let rules = &of_parent.rules;
     let held = store.rows.find_key(uid);
+    let mut is_echo = false;
     let known = |slot: &mut RowSlot| {
         let row = slot.row.as_ref()?;
+        is_echo |= matches!(by, BroughtBy::Watch) && is_echo_of(store, plan, row, meta.resource_version);
         Some((row.version, row.finalizers, BeforeChange::of_row(row, interest)))
     };
     let before = held.and_then(|id| store.rows.with_slot(id, known).flatten());
@@ -125,7 +127,7 @@ fn ingest_by_plan(
     {
         return Some(ApplyOutcome::Stale);
     }
-    if matches!(by, BroughtBy::Watch) && held.is_some_and(|id| is_echo(store, plan, id, meta)) {
+    if is_echo {
         return Some(ApplyOutcome::Same);
     }
     if before.is_none() && store.awaits_list(interest.id, meta, by) {
@@ -166,17 +168,14 @@ fn ingest_by_plan(
     Some(applied)
 }
 
-/// Returns `true` for a version that this plan holds already: of an answer to a write, most of the time, or of a live read. What they
-/// brought stands. For seconds after a definition has changed, a watch that was opened before goes on to show the same versions by
-/// the schema that is gone.
-fn is_echo(store: &RowStore, plan: &PlannedInterest, id: ObjectId, meta: &WireMeta) -> bool {
-    let held = store.rows.with_slot(id, |slot| {
-        let row = slot.row.as_ref().filter(|row| row.version == meta.resource_version)?;
-        let is_of_plan = row.version > 0 && plan.has_put(&row.namespace, row.epoch);
-        is_of_plan.then(|| (row.epoch, row.namespace.clone()))
-    });
-    let is_current = |(epoch, namespace)| epoch == store.plans.list_epoch(plan.interest.id, &namespace);
-    held.flatten().is_some_and(is_current)
+/// Returns `true` for a row that this plan holds in the version that a watch brings: of an answer to a write, most of the time, or of
+/// a live read. What they brought stands. For seconds after a definition has changed, a watch that was opened before goes on to
+/// show the same versions by the schema that is gone.
+fn is_echo_of(store: &RowStore, plan: &PlannedInterest, row: &ObjectRow, version: u64) -> bool {
+    row.version == version
+        && version > 0
+        && plan.has_put(&row.namespace, row.epoch)
+        && row.epoch == store.plans.list_epoch(plan.interest.id, &row.namespace)
 }
 
 /// The row of an object by a plan, and the rules that it awaits.

@@ -1,5 +1,6 @@
 //! Data kept about an object that is a parent.
 
+mod answer;
 mod deletion;
 mod extras;
 mod targets;
@@ -7,28 +8,25 @@ mod targets;
 use std::hash::Hasher;
 use std::num::NonZeroI64;
 
-use aggregator::{AnswerView, HandledEvidence, ParentView, PolicyId, WrittenAnswer};
+use aggregator::{HandledEvidence, ParentView, PolicyId};
 use arcstr::ArcStr;
 use rustc_hash::FxHasher;
 use serde_json::value::RawValue;
 
-use super::generation_practice::{
-    GenerationPractice, SeenPractice, concludes, keeps_generation, kept_generation,
-};
+use super::generation_practice::{GenerationPractice, SeenPractice, concludes, kept_generation};
 use super::kopf::outcomes::{SeenFailure, judge_outcome};
 use super::kopf::{self, KopfMark, KopfState};
 use super::last_written::LastWrite;
 use super::rules_of_parent::{OutrankedPolicy, RulesOfParent};
 use super::selector_interner::Selectors;
-use super::status_owner::ChosenCondition;
 use super::uid_key::FullUid;
 use crate::plan::{Interest, ParentRule};
 use crate::status::{OwnedCondition, ParentStatus, conditions_digest, raw_json};
 use crate::wire::WireMeta;
+use answer::{ReadParent, build_answer};
 use deletion::explains_deletion;
 pub(super) use extras::ParentExtras;
 pub(super) use targets::TargetExtras;
-use targets::{RenderedTarget, render_target};
 
 pub use deletion::ParentDeletion;
 pub use targets::AnswerTarget;
@@ -135,14 +133,9 @@ pub(super) fn read_parent_row(
         kopf_mark,
         extras: extras.into_boxed(),
     };
-    let mut answers = Vec::with_capacity(rules.len());
-    let mut targets = Vec::with_capacity(rules.len());
-    for rule in rules {
-        let about = GenerationRecord { counted: interest.counted, before: &before.observed_generations };
-        let (view, target) = build_answer(meta, object, rule, &row, about, selectors);
-        answers.push(view);
-        targets.push(target);
-    }
+    let read = row.as_read(meta, object, interest.counted, &before.observed_generations);
+    let (answers, targets): (Vec<_>, Vec<_>) =
+        rules.iter().map(|rule| build_answer(read, rule, selectors)).unzip();
     (row.view.answers, row.targets) = (answers.into(), targets.into());
     row.view.deletion_unexplained = is_deletion_unexplained(&row);
     row
@@ -190,73 +183,6 @@ fn find_overwritten_types(
     rules.iter().filter(is_overwritten).map(|rule| rule.condition.clone()).collect()
 }
 
-/// What tells of which generation a condition is.
-#[derive(Clone, Copy)]
-struct GenerationRecord<'r> {
-    /// `metadata.generation` changes with the spec alone.
-    counted: bool,
-    /// Generations that the conditions were last observed to be about.
-    before: &'r [(PolicyId, u64)],
-}
-
-fn build_answer(
-    meta: &WireMeta,
-    object: &RawValue,
-    rule: &ParentRule,
-    row: &ParentRow,
-    GenerationRecord { counted, before }: GenerationRecord<'_>,
-    selectors: &Selectors,
-) -> (AnswerView, AnswerTarget) {
-    let ChosenCondition { condition, keeper } =
-        ChosenCondition::choose(meta, rule, &row.status, row.overwritten_types());
-    let ours = condition.and_then(|c| row.status.our_entry(c));
-    let former = condition.filter(|_| ours.is_none()).and_then(|_| rule.former_entry(&row.status));
-    let ours = ours.or(former);
-    let is_about_generation = ours.and_then(OwnedCondition::observed_generation).is_some_and(|observed| {
-        // If status writes also increment the generation, earlier conditions about the same spec remain valid.
-        let was_about = (rule.policy, row.view.generation);
-        Some(observed) == row.generation() || (!counted && before.contains(&was_about))
-    });
-    let stalled_unrecorded =
-        condition.is_none_or(|condition| *condition != "Ready") || row.status.is_foreign("Stalled");
-    let written = ours.and_then(|o| {
-        let since = o.last_transition().unwrap_or_default();
-        let stalled =
-            !stalled_unrecorded && row.status.our_entry("Stalled").is_some_and(OwnedCondition::is_true);
-        Some(WrittenAnswer { reason: o.parent_reason()?, status: o.condition_status(), since, stalled })
-    });
-    let theirs = row.status.foreign.iter().find(|(kind, ..)| **kind == *rule.condition);
-    let owner = keeper.or_else(|| theirs.map(|(_, owner, _)| &**owner));
-    let mut rendered = RenderedTarget::default();
-    rendered.for_engine.deletion_stuck_at =
-        meta.deleted.zip(rule.deletion_limit).map(|(deleted, limit)| deleted + limit);
-    let refusal = rule.shape.as_ref().and_then(|shape| shape.refusal_of(&meta.namespace, object.get()));
-    let unrendered = refusal.or_else(|| render_target(meta, object, rule, selectors, &mut rendered).err());
-    let view = AnswerView {
-        policy: rule.policy,
-        written,
-        is_about_generation,
-        owned_by_other: condition.is_none(),
-        template_failed: unrendered.is_some(),
-        stalled_unrecorded,
-        extras: rendered.for_engine.into_boxed(),
-    };
-    let extras = TargetExtras {
-        owner: owner.map(Into::into),
-        owner_says_true: theirs.map(|(_, _, is_true)| *is_true),
-        names: rendered.names,
-        unrendered: unrendered.map(Into::into),
-        former_type: former.map(|former| former.kind().into()),
-    };
-    let target = AnswerTarget {
-        policy: rule.policy,
-        condition: condition.cloned(),
-        keeps_generation: keeps_generation(&row.status, rule, row.practice),
-        extras: extras.into_boxed(),
-    };
-    (view, target)
-}
-
 /// Hash of the object without metadata and status, used as the generation if the server also counts status writes.
 fn spec_hash(object: &RawValue) -> u64 {
     let members = raw_json::all_members(object);
@@ -298,6 +224,27 @@ impl ParentRow {
     /// Handlers that hold up the operator, as far as it reports them.
     pub fn progress(&self) -> Option<&str> {
         self.extras.as_ref()?.progress.as_deref()
+    }
+
+    /// What its answers are read by.
+    fn as_read<'r>(
+        &'r self,
+        meta: &'r WireMeta,
+        object: &'r RawValue,
+        counted: bool,
+        observed: &'r [(PolicyId, u64)],
+    ) -> ReadParent<'r> {
+        ReadParent {
+            meta,
+            object,
+            status: &self.status,
+            overwritten: self.overwritten_types(),
+            generation: self.view.generation,
+            number: self.generation(),
+            counted,
+            practice: self.practice,
+            observed,
+        }
     }
 
     /// What stands on it for a target: an entry of its type, or of the one that its policy wrote before it was edited.

@@ -73,6 +73,8 @@ pub(super) struct PreviousParentState {
     /// Condition types for which the fallback may stand there without having been overwritten: it stood there before, or
     /// another client owned the type.
     pub(super) left_types: Vec<ArcStr>,
+    /// Conditions of others with the managers that wrote them, where the server may forget these.
+    pub(super) managers: Vec<(Box<str>, Box<str>)>,
 }
 
 /// Reads a parent; `last` is the last write, for servers that drop fields from it, or put others in.
@@ -86,7 +88,8 @@ pub(super) fn read_parent_row(
     last: Option<&LastWrite>,
 ) -> ParentRow {
     let RulesOfParent { rules, outranked, .. } = of_parent;
-    let status = read_status(object, interest, of_parent, last);
+    let mut status = read_status(object, interest, of_parent, last);
+    status.restore_managers(&before.managers);
     let counted = NonZeroI64::new(meta.generation.max(0));
     let number = u64::try_from(meta.generation).unwrap_or(0);
     let generation = if interest.counted { number } else { spec_hash(object) };
@@ -279,6 +282,7 @@ impl ParentRow {
             overwritten_types: self.overwritten_types().to_vec(),
             failure: self.extras.as_ref().and_then(|extras| extras.failure.clone()),
             left_types: rules.iter().filter(is_left).map(|rule| rule.condition.clone()).collect(),
+            managers: self.status.managers_to_keep(),
             expects_mark: false,
             expects_generation: false,
         }

@@ -213,6 +213,29 @@ impl ParentStatus {
         }
     }
 
+    /// Names the writers of conditions that are not named any more: an atomic list names who wrote it last alone, which is
+    /// Rollcall after each of its own writes.
+    pub(crate) fn restore_managers(&mut self, before: &[(Box<str>, Box<str>)]) {
+        let known =
+            |kind: &str| before.iter().find(|(known, _)| **known == *kind).map(|(_, managers)| managers);
+        if !before.is_empty() && self.foreign.iter().any(|(_, managers, _)| managers.is_empty()) {
+            let named = self.foreign.iter().map(|(kind, managers, is_true)| {
+                let managers = known(kind).filter(|_| managers.is_empty()).unwrap_or(managers);
+                (kind.clone(), managers.clone(), *is_true)
+            });
+            self.foreign = named.collect();
+        }
+    }
+
+    /// Conditions of others with the managers that wrote them, where the server may forget these.
+    pub(crate) fn managers_to_keep(&self) -> Vec<(Box<str>, Box<str>)> {
+        let named = self
+            .foreign
+            .iter()
+            .filter(|(_, managers, _)| self.allows_duplicate_types && !managers.is_empty());
+        named.map(|(kind, managers, _)| (kind.clone(), managers.clone())).collect()
+    }
+
     /// Returns `true` if some conditions came back without a field that they were sent with.
     pub(crate) fn has_dropped(&self, sent: &[ConditionEntry]) -> bool {
         sent.iter().any(|sent| self.our_entry(&sent.r#type).is_some_and(|held| held.lacks_of(sent)))

@@ -8,6 +8,7 @@ mod generation;
 mod kopf_outcomes;
 mod links;
 mod live;
+mod managers;
 mod objects;
 mod parents;
 mod plans;

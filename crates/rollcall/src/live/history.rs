@@ -109,6 +109,14 @@ fn is_about(line: &HistoryEntry, word: &str, namespace: &str, name: &str) -> boo
         && (line.namespace.is_empty() || line.namespace == namespace)
 }
 
+/// What the server says of a refusal, in its own words.
+fn server_error(error: kube::Error) -> anyhow::Error {
+    match error {
+        kube::Error::Api(status) if !status.message.is_empty() => anyhow::Error::msg(status.message),
+        error => error.into(),
+    }
+}
+
 /// Reads transitions from the cluster's Events.
 async fn read_events(
     cluster: &ClusterArgs,
@@ -127,10 +135,10 @@ async fn read_events(
         let query = format!("fieldSelector={about}&limit=500&continue={more}");
         let path = format!("/api/v1/namespaces/{namespace}/events?{query}");
         let request = Request::get(path).body(Vec::new())?;
-        let list: Value = client
-            .request(request)
-            .await
-            .with_context(|| format!("failed to list Events in {namespace}; --from reads an object store"))?;
+        let list: Value =
+            client.request(request).await.map_err(server_error).with_context(|| {
+                format!("failed to list Events in {namespace}; --from reads an object store")
+            })?;
         let items = list["items"].as_array().into_iter().flatten();
         let of_group = |event: &&Value| {
             let version = event["involvedObject"]["apiVersion"].as_str().unwrap_or_default();

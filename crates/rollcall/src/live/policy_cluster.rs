@@ -324,7 +324,10 @@ impl PolicyCluster {
 
     /// What is said of a target of which no tree has a node.
     pub(super) fn missing_target_text(&self, target: &ObjectTarget, exists: bool) -> String {
-        self.unseen_target_text(target, exists).unwrap_or_else(|| format!("there is no {target}"))
+        self.unseen_target_text(target, exists).unwrap_or_else(|| match &target.namespace {
+            Some(namespace) => format!("there is no {target} in namespace {namespace}"),
+            None => format!("there is no {target}"),
+        })
     }
 
     /// Returns `true` for a kind that is evaluated by itself.

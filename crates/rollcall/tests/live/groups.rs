@@ -74,7 +74,10 @@ async fn a_group_that_there_is_not_is_said_to_be_missing() {
     for command in ["tree", "explain"] {
         let (code, out, err) = run(&cluster, &[command, "readinessgroup/shop"]).await;
         assert_eq!(code, Some(2), "{command}: {out}{err}");
-        assert!(err.contains("there is no ReadinessGroup shop"), "{command}: {out}{err}");
+        assert!(
+            err.contains("there is no ReadinessGroup shop in namespace default"),
+            "{command}: {out}{err}"
+        );
     }
     let (code, out, err) = cluster.run(&["wait", "readinessgroup/shop", "--timeout", "3s"]).await;
     assert_eq!(code, Some(2), "{out}{err}");

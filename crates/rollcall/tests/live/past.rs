@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use sandbox::{FaultAction, InjectedFault};
+
 use super::cluster::{LiveCluster, custom, done, policy};
 
 #[tokio::test]
@@ -27,4 +29,17 @@ async fn a_history_that_is_not_there_is_named_and_not_made() {
             assert!(!Path::new(&missing).exists(), "{args:?} made it");
         }
     }
+}
+
+#[tokio::test]
+async fn events_that_may_not_be_listed_are_refused_in_the_words_of_the_server() {
+    let cluster = LiveCluster::start("past-forbidden").await;
+    cluster.create(&custom("Shop", "books"));
+    cluster.server.faults().add(InjectedFault::new(FaultAction::Forbid).on_kind("", "events"));
+    let mut command = cluster.bare();
+    command.args(["history", "shop/books"]);
+    let (code, out, err) = done(command).await;
+    assert!(code == Some(2) && out.is_empty(), "{out}{err}");
+    assert!(err.contains("failed to list Events in default; --from reads an object store: "), "{err}");
+    assert!(err.contains("forbidden") && !err.contains("Status {"), "{err}");
 }

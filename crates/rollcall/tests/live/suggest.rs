@@ -193,6 +193,18 @@ async fn a_kind_that_is_not_there_or_owns_nothing_is_said() {
 }
 
 #[tokio::test]
+async fn whoever_may_list_nothing_is_not_told_that_there_is_nothing() {
+    let cluster = crowd("suggest-blind").await;
+    cluster.server.faults().add(InjectedFault::new(FaultAction::Forbid).on_verb(RequestVerb::List));
+    for args in [&[][..], &["--output", "json"]] {
+        let (code, out, err) = suggest(&cluster, args).await;
+        assert!(code == Some(2) && out.is_empty(), "{args:?}: {out}{err}");
+        assert!(err.contains("not read: Shop.example.com: you may not list them"), "{err}");
+        assert!(err.contains("nothing owns anything, and not all could be read"), "{err}");
+    }
+}
+
+#[tokio::test]
 async fn a_folder_has_all_that_the_policies_call_for() {
     let cluster = crowd("suggest-to").await;
     let folder = std::env::temp_dir().join(format!("rollcall-suggest-to-{}", std::process::id()));

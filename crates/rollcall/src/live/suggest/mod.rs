@@ -34,7 +34,7 @@ use suggestion_folder::write_folder;
     after_help = "It lists the metadata of every kind that the cluster serves, and whole objects of the custom kinds that own \
                   something, with your own rights; it changes nothing. What it prints is a file of policies, in shadow mode unless told otherwise, with \
                   what each rests on in comments: check it, read it, apply it. A kind is left out if a policy names it already, or \
-                  if it says Ready itself, and nowhere while its children are not.\n\nExit codes: 0 printed; 2 the cluster or its policies could not be read, or a kind that was named is not served or owns nothing."
+                  if it says Ready itself, and nowhere while its children are not.\n\nExit codes: 0 printed; 2 the cluster or its policies could not be read, or nothing is suggested and not all could be read, or a kind that was named is not served or owns nothing."
 )]
 pub(crate) struct SuggestArgs {
     /// Only these kinds of parents.
@@ -81,6 +81,13 @@ struct SuggestionRun {
     lacks_policies: bool,
 }
 
+impl SuggestionRun {
+    /// Nothing is suggested, and that may be so because kinds could not be read.
+    fn saw_nothing_readable(&self) -> bool {
+        self.suggestions.is_empty() && !self.unread.is_empty()
+    }
+}
+
 pub(crate) async fn suggest_policies(cluster: &ClusterArgs, args: &SuggestArgs) -> anyhow::Result<ExitCode> {
     let (client, _) = connect_cluster(cluster).await?;
     let mut run = collect_suggestions(&client, args).await?;
@@ -88,7 +95,7 @@ pub(crate) async fn suggest_policies(cluster: &ClusterArgs, args: &SuggestArgs) 
     if args.mode == SuggestedMode::Write {
         run.suggestions.iter_mut().for_each(PolicySuggestion::let_write);
     }
-    if !run.suggestions.is_empty() || run.without.is_empty() {
+    if !run.suggestions.is_empty() || (run.without.is_empty() && !run.saw_nothing_readable()) {
         if let Some(folder) = &args.to {
             let text = suggestions_text(&run.suggestions, args);
             write_folder(&client, &run.served, &run.suggestions, &text, folder).await?;
@@ -97,12 +104,19 @@ pub(crate) async fn suggest_policies(cluster: &ClusterArgs, args: &SuggestArgs) 
         }
     }
     run.without.iter().for_each(|why| print_error_line(why));
+    let is_blind = run.saw_nothing_readable();
+    if is_blind {
+        print_error_line(
+            "of what could be read nothing owns anything, and not all could be read: rights to list more may show more",
+        );
+    }
     if run.lacks_policies {
         print_error_line(
             "which kinds have a policy already is not known: compare with those before you apply these",
         );
     }
-    Ok(ExitCode::from(if run.without.is_empty() && !run.lacks_policies { 0 } else { 2 }))
+    let is_whole = run.without.is_empty() && !run.lacks_policies && !is_blind;
+    Ok(ExitCode::from(if is_whole { 0 } else { 2 }))
 }
 
 /// The policies that are suggested for a cluster, in shadow mode. What could not be read is reported.

@@ -8,6 +8,7 @@ mod owned_condition;
 mod parent_status;
 mod patch;
 pub mod raw_json;
+mod status_managers;
 pub mod time;
 
 pub use bounds::{StatusBounds, truncate_text};

@@ -1,6 +1,5 @@
 //! Parsing of a parent's status, in particular of Rollcall's own conditions.
 
-use std::borrow::Cow;
 use std::hash::Hasher;
 
 use aggregator::ThinList;
@@ -12,6 +11,7 @@ use super::json_members::JsonMembers;
 use super::own::{self, OwnTypes};
 use super::owned_condition::{OwnedCondition, read_entry};
 use super::raw_json;
+use super::status_managers::StatusManagers;
 
 /// `status.conditions`.
 #[derive(Clone, Debug)]
@@ -135,7 +135,7 @@ impl ParentStatus {
             observed_generation: observed_generation.into(),
             generation_owner,
             shape: 0,
-            has_other_writers: managers.status.iter().any(|(manager, _)| manager != FIELD_MANAGER),
+            has_other_writers: managers.has_others(),
             allows_duplicate_types: !managers.know_conditions_by_type(),
         };
         if let Some(status) = status {
@@ -345,58 +345,6 @@ impl ReadConditions {
         // Our own word proves nothing, also where no policy that we know of writes it any more.
         let generation = entry.observed_generation.filter(|_| !is_our_word);
         self.foreign_generation = self.foreign_generation.max(generation);
-    }
-}
-
-/// Owners of the status fields, by managedFields.
-struct StatusManagers<'a> {
-    /// Fields below `f:status`, by manager.
-    status: Vec<(Cow<'a, str>, JsonMembers<'a>)>,
-    any: bool,
-}
-
-impl<'a> StatusManagers<'a> {
-    fn from_managed_fields(object: &'a RawValue) -> StatusManagers<'a> {
-        let fields = raw_json::get_path(object, &["metadata", "managedFields"])
-            .and_then(raw_json::list_elements)
-            .unwrap_or_default();
-        let any = !fields.is_empty();
-        let status = fields
-            .into_iter()
-            .filter_map(|field| {
-                let manager = raw_json::get_member(field, "manager").and_then(raw_json::string_value)?;
-                Some((manager, raw_json::all_members(raw_json::get_path(field, &["fieldsV1", "f:status"])?)))
-            })
-            .collect();
-        StatusManagers { status, any }
-    }
-
-    fn owners_of(&self, field: &str) -> Vec<String> {
-        let owners = self.status.iter().filter(|(_, fields)| fields.get(field).is_some());
-        owners.map(|(manager, _)| manager.clone().into_owned()).collect()
-    }
-
-    /// Returns the other managers that own the list as a whole.
-    fn other_list_owners(&self) -> Vec<String> {
-        let mut owners = self.owners_of("f:conditions");
-        owners.retain(|manager| manager != FIELD_MANAGER);
-        owners
-    }
-
-    /// Returns `true` if some manager owns conditions one by one: only those of a list-map have owners.
-    fn know_conditions_by_type(&self) -> bool {
-        let lists = self.status.iter().filter_map(|(_, fields)| fields.get("f:conditions"));
-        lists.into_iter().any(|list| raw_json::all_members(list).keys().any(|key| key.starts_with("k:")))
-    }
-
-    /// Returns the owners of one entry of a list-map; empty for an atomic list, which belongs to its last writer.
-    fn condition_owners(&self, kind: &str) -> Vec<String> {
-        let key = format!("k:{{\"type\":{}}}", serde_json::Value::from(kind));
-        let owns = |fields: &JsonMembers<'_>| {
-            fields.get("f:conditions").is_some_and(|c| raw_json::get_member(c, &key).is_some())
-        };
-        let owners = self.status.iter().filter(|(_, fields)| owns(fields));
-        owners.map(|(manager, _)| manager.clone().into_owned()).collect()
     }
 }
 

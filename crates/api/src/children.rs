@@ -100,7 +100,7 @@ fn template_map(_: &mut SchemaGenerator) -> Schema {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExpectSpec {
-    /// Minimum number of children.
+    /// Minimum number of children. Also where it is 0 for all kinds, a parent without any child is not ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1_000_000), extend("format" = "int32"))]
     pub min: Option<u32>,

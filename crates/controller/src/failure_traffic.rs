@@ -1,17 +1,25 @@
 //! Requests that failing writes cost: what else would ask the server leaves them room.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
+use watcher::RetryTurns;
 
 /// Time for which the busiest second counts: longer than the longest wait of a write that fails, a minute, and its timeout.
 const MEMORY: Duration = Duration::from_mins(2);
 const SECOND: Duration = Duration::from_secs(1);
 
+/// Requests of one second from which other reads that follow failures wait longer. 4.
+const CROWD: u32 = 4;
+
 /// Counts the writes that fail and the re-reads after them.
 #[derive(Debug, Default)]
-pub(crate) struct FailureTraffic(Mutex<Option<TrafficCount>>);
+pub(crate) struct FailureTraffic {
+    count: Mutex<Option<TrafficCount>>,
+    /// Turns of other reads that follow a failure.
+    turns: Arc<RetryTurns>,
+}
 
 #[derive(Clone, Copy, Debug)]
 struct TrafficCount {
@@ -23,15 +31,23 @@ struct TrafficCount {
 }
 
 impl FailureTraffic {
+    /// Nothing is counted yet; reads that follow a failure take these turns.
+    pub(crate) fn new(turns: Arc<RetryTurns>) -> FailureTraffic {
+        FailureTraffic { count: Mutex::default(), turns }
+    }
+
     /// Counts a write that failed, or a re-read after a write.
     pub(crate) fn record_request(&self, now: Instant) {
-        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.count.lock().unwrap_or_else(PoisonError::into_inner);
         let count =
             held.get_or_insert(TrafficCount { second_start: now, in_second: 0, most: 0, most_at: now });
         if now.duration_since(count.second_start) >= SECOND {
             (count.second_start, count.in_second) = (now, 0);
         }
         count.in_second += 1;
+        if count.in_second >= CROWD {
+            self.turns.note_crowd(now);
+        }
         if count.in_second >= count.most || now.duration_since(count.most_at) > MEMORY {
             (count.most, count.most_at) = (count.in_second, now);
         }
@@ -41,7 +57,7 @@ impl FailureTraffic {
     /// since a second of the server's may begin in the midst of one of ours, and as many writes may succeed beside them. A tenth
     /// is left in any case.
     pub(crate) fn spare_rate(&self, rate: u32, now: Instant) -> u32 {
-        let held = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = *self.count.lock().unwrap_or_else(PoisonError::into_inner);
         let lately = held.filter(|count| now.duration_since(count.most_at) <= MEMORY);
         let most = lately.map_or(0, |count| count.most);
         rate.saturating_sub(most.saturating_mul(3)).max(rate / 10).max(1)

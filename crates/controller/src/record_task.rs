@@ -20,8 +20,8 @@ use tracing::{debug, warn};
 use watcher::reflector::OutcomeParent;
 use watcher::status::FIELD_MANAGER;
 use watcher::{
-    ApiFailureCause, ApiKind, Discovered, FollowEvent, FollowOptions, ParentObject, discover, follow,
-    get_live, wire::ChildObject,
+    ApiFailureCause, ApiKind, Discovered, FollowEvent, ParentObject, discover, follow, get_live,
+    wire::ChildObject,
 };
 
 use crate::kind_tasks::{KindContext, KindEventSender, RecordsTrouble, report_trouble};
@@ -117,7 +117,7 @@ impl<'t> RecordTask<'t> {
     }
 
     fn follow_records(&self, api: &ApiKind) -> BoxStream<'static, FollowEvent<ParentObject>> {
-        let options = FollowOptions::new(self.context.seed);
+        let options = self.context.follow_options();
         let (client, of) = (self.context.client.clone(), api.clone());
         let within = self.context.records.namespace.clone();
         let open = move || follow::<ParentObject>(&client, &of, Some(&within), options.clone()).boxed();

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 use watcher::ApiFailureCause::{Forbidden, NotInstalled};
-use watcher::{LiveReadError, read_list_version};
+use watcher::{LiveReadError, RetryTurns, read_list_version};
 
 use super::history_breaks::HistoryBreaks;
 use super::kind_context::{ResolvedKind, ResolvedKinds};
@@ -35,6 +35,8 @@ pub(crate) struct HistoryWatch {
     /// Namespaces that may be read; empty for all.
     pub(crate) namespaces: Vec<String>,
     pub(crate) breaks: HistoryBreaks,
+    /// Turns of reads that follow a failure.
+    pub(crate) turns: Arc<RetryTurns>,
 }
 
 /// What a look has found.
@@ -89,6 +91,7 @@ impl HistoryWatch {
         let tried = if at_all { kinds.len() } else { KINDS_TRIED };
         let mut found = Look::Unanswered;
         for kind in kinds.iter().take(tried) {
+            self.turns.wait_turn().await;
             // What is shown while the answer is on its way may be newer than that.
             let before = kind.newest_version();
             let namespace = self.namespaces.first().filter(|_| kind.api.namespaced).map(String::as_str);
@@ -155,7 +158,13 @@ mod tests {
             resolved.insert(KindId(id), Arc::new(ResolvedKind::new(KindId(id), api)));
         }
         let breaks = HistoryBreaks::default();
-        HistoryWatch { client: server.client(), resolved, namespaces: Vec::new(), breaks }
+        HistoryWatch {
+            client: server.client(),
+            resolved,
+            namespaces: Vec::new(),
+            breaks,
+            turns: Arc::default(),
+        }
     }
 
     #[tokio::test]

@@ -9,8 +9,8 @@ use policy::PolicyReason;
 use timer::Seed;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{Notify, Semaphore, watch};
-use watcher::ApiKind;
 use watcher::reflector::Reflector;
+use watcher::{ApiKind, FollowOptions, RetryTurns};
 
 use super::history_breaks::HistoryBreaks;
 use super::watch_doubts::WatchDoubts;
@@ -76,6 +76,8 @@ pub(crate) struct KindContext {
     pub(crate) aggregate_to: String,
     /// Seed that spreads watch durations and waits.
     pub(crate) seed: Seed,
+    /// Turns of reads that follow a failure.
+    pub(crate) turns: Arc<RetryTurns>,
     /// Histogram of children's run durations.
     pub(crate) metrics: Arc<Metrics>,
     /// Context of Rollcall's own records.
@@ -88,6 +90,13 @@ pub(crate) struct KindContext {
     pub(crate) judged: Arc<Notify>,
     /// Tells that the server's history has gone back.
     pub(crate) breaks: HistoryBreaks,
+}
+
+impl KindContext {
+    /// How a kind is followed: with what all follows of the process share.
+    pub(crate) fn follow_options(&self) -> FollowOptions {
+        FollowOptions { turns: self.turns.clone(), ..FollowOptions::new(self.seed) }
+    }
 }
 
 /// Maximum number of searches of Events for outcomes of Jobs that are under way at once.

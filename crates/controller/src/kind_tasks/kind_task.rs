@@ -13,8 +13,8 @@ use tracing::{debug, info, warn};
 use watcher::plan::Interest;
 use watcher::reflector::{ListPass, Reflector};
 use watcher::{
-    ApiFailureCause, ApiKind, Discovered, FollowEvent, FollowOptions, ParentObject, ReflectorObject,
-    discover, follow, list_live, list_live_at_most, wire::ChildObject,
+    ApiFailureCause, ApiKind, Discovered, FollowEvent, ParentObject, ReflectorObject, discover, follow,
+    list_live, list_live_at_most, wire::ChildObject,
 };
 
 use super::absence::AbsenceProof;
@@ -116,6 +116,7 @@ impl KindTask {
             let wait = self.search_delay(failures, followed_until.map(|at| at.elapsed()));
             absence.wait(&found, wait);
             sleep(wait).await;
+            self.context.turns.wait_turn().await;
         }
         unreachable!("counted to the end of u32 by waiting a while each")
     }
@@ -252,7 +253,7 @@ impl KindTask {
     /// Lists a kind and follows it, in each of these scopes.
     fn open_streams<K: ReflectorObject>(&self, api: &ApiKind, scopes: &[Option<String>]) -> ScopeStreams<K> {
         select_all(scopes.iter().enumerate().map(|(at, scope)| {
-            let options = FollowOptions::new(self.context.seed);
+            let options = self.context.follow_options();
             let events = follow::<K>(&self.context.client, api, scope.as_deref(), options);
             events.map(move |event| (at, event)).boxed()
         }))

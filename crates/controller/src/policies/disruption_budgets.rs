@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until};
 use tracing::warn;
 use watcher::plan::{LabelMatchTerm, LabelMatcher};
 use watcher::reflector::NamespaceBudgets;
-use watcher::{FollowEvent, FollowFailure, FollowOptions, ParentObject, follow};
+use watcher::{FollowEvent, FollowFailure, ParentObject, follow};
 
 use super::watched_kinds::budget_kind;
 use crate::failure_reporter::FailureReporter;
@@ -55,7 +55,7 @@ impl DisruptionBudgets {
         self.awaited_until = Some(Instant::now() + FIRST_LIST_TIMEOUT);
         let all = [None].into_iter().take(usize::from(context.namespaces.is_empty()));
         for namespace in all.chain(context.namespaces.iter().cloned().map(Some)) {
-            let (client, options) = (context.client.clone(), FollowOptions::new(context.seed));
+            let (client, options) = (context.client.clone(), context.follow_options());
             let open = move || {
                 follow::<ParentObject>(&client, &budget_kind(), namespace.as_deref(), options.clone()).boxed()
             };

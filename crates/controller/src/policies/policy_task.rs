@@ -18,7 +18,7 @@ use tracing::{info, warn};
 use watcher::plan::LabelMatcher;
 use watcher::reflector::NamespaceBudgets;
 use watcher::wire::ChildObject;
-use watcher::{ApiKind, FollowEvent, FollowFailure, FollowOptions, ParentObject, WireObject, follow};
+use watcher::{ApiKind, FollowEvent, FollowFailure, ParentObject, WireObject, follow};
 
 use super::departures::Departure;
 use super::grants::{GrantFindings, GrantResult, GrantSettings, RightsGranter};
@@ -279,7 +279,7 @@ impl PolicyTask {
 
     /// The events of a kind that no live read looks at.
     fn follow_own<K: WireObject>(&self, kind: fn() -> ApiKind) -> BoxStream<'static, FollowEvent<K>> {
-        let (client, options) = (self.context.client.clone(), FollowOptions::new(self.context.seed));
+        let (client, options) = (self.context.client.clone(), self.context.follow_options());
         self.context
             .breaks
             .reopened_after(move || follow::<K>(&client, &kind(), None, options.clone()).boxed())

@@ -144,8 +144,12 @@ impl RightsReviewer {
             let Some(next) = self.next else { return std::future::pending().await };
             tokio::time::sleep_until(next.at).await;
             self.next = None;
-            self.needs = RightNeeds::of_policies(book, released, &NeedScope::of_context(context));
-            self.under_way = Some(self.ask(context, next.interval));
+            let needs = RightNeeds::of_policies(book, released, &NeedScope::of_context(context));
+            // A list of the same policies, after an outage for example, calls for nothing new.
+            let asked_before = needs.needed == self.needs.needed;
+            let interval = if asked_before { QUESTION_INTERVAL } else { next.interval };
+            self.needs = needs;
+            self.under_way = Some(self.ask(context, interval));
         }
         let Some(under_way) = &mut self.under_way else { return std::future::pending().await };
         let reviewed = under_way.await;

@@ -65,7 +65,7 @@ impl ScriptLibraries {
                 self.loaded.insert(name.clone(), FollowedLibrary::unread(name));
                 let options = FollowOptions {
                     fields: Some(format!("metadata.name={}", name.name)),
-                    ..FollowOptions::new(context.seed)
+                    ..context.follow_options()
                 };
                 let (client, namespace) = (context.client.clone(), name.namespace.clone());
                 let open = move || {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use readiness::Time;
 use timer::Seed;
 use tokio::sync::Notify;
+use watcher::RetryTurns;
 use watcher::reflector::Reflector;
 
 use crate::args::RunArgs;
@@ -36,6 +37,8 @@ pub(super) struct SharedParts {
     /// Whether writes of parents keep failing.
     pub(super) failing: Arc<FailingWrites>,
     pub(super) failure_traffic: Arc<FailureTraffic>,
+    /// Turns of reads that follow a failure.
+    pub(super) turns: Arc<RetryTurns>,
     /// Signals each evaluation of a custom rule.
     pub(super) judged: Arc<Notify>,
     /// Tells that the server's history has gone back.
@@ -59,6 +62,7 @@ impl SharedParts {
         let (dirty, outcomes_moved) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let reflector = Arc::new(build_reflector(&dirty, &outcomes_moved, clock.now()));
         let (refusals, judged) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let turns = Arc::<RetryTurns>::default();
         let parts = SharedParts {
             client,
             clock,
@@ -72,7 +76,8 @@ impl SharedParts {
             outcomes_moved,
             refusals,
             failing: Arc::default(),
-            failure_traffic: Arc::default(),
+            failure_traffic: Arc::new(FailureTraffic::new(turns.clone())),
+            turns,
             judged,
             breaks: HistoryBreaks::default(),
         };

@@ -53,6 +53,7 @@ pub(super) fn wire_kind_context(
         namespaces: args.namespaces.clone(),
         aggregate_to: args.aggregate_to.clone(),
         seed: shared.seed.derive(2),
+        turns: shared.turns.clone(),
         metrics: shared.metrics.clone(),
         records: RecordsContext {
             namespace,
@@ -129,6 +130,7 @@ pub(super) fn wire_history_watch(shared: &SharedParts, args: &RunArgs) -> Histor
         resolved: shared.resolved.clone(),
         namespaces: args.namespaces.clone(),
         breaks: shared.breaks.clone(),
+        turns: shared.turns.clone(),
     }
 }
 

@@ -77,7 +77,18 @@ pub(crate) enum FailureScope {
     Roles,
     /// Everything, from the moment on at which all was listed and most was written.
     Everything,
+    /// The same, and every watch that stands breaks in that moment; there are many kinds.
+    EverythingOfManyKinds,
+    /// Whatever is read, from that moment on, and every watch breaks; there are many kinds.
+    ReadsOfManyKinds,
+    /// Watches alone, from that moment on, and those that stand break; there are many kinds.
+    WatchesOfManyKinds,
+    /// Everything, from the first request on.
+    FromTheStart,
 }
+
+/// When all was listed and most was written.
+pub(crate) const FAILS_AFTER: Duration = Duration::from_secs(20);
 
 impl FailureScope {
     /// Whether a request at this time fails; `number` counts the writes of parents.
@@ -92,7 +103,20 @@ impl FailureScope {
             FailureScope::Writes => writes && !request.path.contains("accessreviews"),
             FailureScope::Bindings => writes && request.path.contains("/clusterrolebindings"),
             FailureScope::Roles => request.path.contains("/clusterrole"),
-            FailureScope::Everything => at > Duration::from_secs(20),
+            FailureScope::Everything | FailureScope::EverythingOfManyKinds => at > FAILS_AFTER,
+            FailureScope::ReadsOfManyKinds => !writes && at > FAILS_AFTER,
+            FailureScope::WatchesOfManyKinds => request.query.contains("watch=") && at > FAILS_AFTER,
+            FailureScope::FromTheStart => true,
         }
+    }
+
+    /// Whether watches that stand break when the failures begin, and there are many of them.
+    pub(crate) fn breaks_watches(self) -> bool {
+        matches!(
+            self,
+            FailureScope::EverythingOfManyKinds
+                | FailureScope::ReadsOfManyKinds
+                | FailureScope::WatchesOfManyKinds
+        )
     }
 }

@@ -113,19 +113,27 @@ fn check(scope: FailureScope, least_ready: usize, failures: &[RequestFailure]) {
         let total = cost.requests.iter().filter(|request| !request.is_news).count();
         let (busiest, logged, whole_log) = (second.len(), cost.log.bytes(), cost.log.all_bytes());
         println!("\n| {row} | {total} | {busiest} | {} | {logged} | {whole_log} |", whole.len());
-        assert!(busiest <= MAX_REQUESTS, "{row}: {busiest} a second\n{:?}", count_by_target(&second));
+        let since = second.first().map(|request| request.at);
+        assert!(
+            busiest <= MAX_REQUESTS,
+            "{row}: {busiest} a second at {since:?}\n{:?}",
+            count_by_target(&second)
+        );
         // What lands comes with it, and what is told of it. Where a kind does not fail at all it is as fast as ever, and so is
         // all where what was dropped is not tried again.
         let lands_too =
             scope == FailureScope::EverySecondStatusWrite && !matches!(failure, RequestFailure::Pruned);
         let all = if lands_too { whole.len() } else { busiest };
         assert!(all <= MAX_REQUESTS, "{row}: {all} a second\n{:?}", count_by_target(&whole));
-        // Each cause is told more often in its first minutes.
-        let allowed =
-            MAX_LOG / 10 + (9 * MAX_LOG / 10) / 3_600 * usize::try_from(cost.span.as_secs()).unwrap();
+        // Each cause is told more often in its first minutes, and each kind that fails is one.
+        let at_first = if scope.breaks_watches() { MAX_LOG / 4 } else { MAX_LOG / 10 };
+        let seconds = usize::try_from(cost.span.as_secs()).unwrap();
+        let allowed = at_first + (MAX_LOG - at_first) / 3_600 * seconds;
         assert!(logged <= allowed, "{row}: {logged} bytes of log\n{:?}", cost.log.lines());
         assert!(whole_log <= MAX_LOG, "{row}: {whole_log} bytes of log\n{:?}", cost.log.lines());
-        assert!(total > 40, "{row}: something was tried: {total}");
+        // Where nothing was ever read, there are no parents to ask about.
+        let tried = if scope == FailureScope::FromTheStart { 10 } else { 40 };
+        assert!(total > tried, "{row}: something was tried: {total}");
         assert!(cost.ready >= least_ready, "{row}: {} are told\n{:?}", cost.ready, cost.log.lines());
     }
 }
@@ -275,4 +283,22 @@ fn so_is_one_that_serves_nothing_or_nobody() {
 fn so_is_one_that_talks_nonsense() {
     check(FailureScope::Everything, 0, &[Page(200), Truncated, Reset, OtherObject]);
     check(FailureScope::Everything, 0, &[Status(409), Status(413), Status(422)]);
+}
+
+#[test]
+fn so_is_one_that_breaks_the_watches_of_many_kinds() {
+    let failures = [Status(500), RetryAfter(429, "1"), Status(403), Silence, Refused, Page(200), Reset];
+    for scope in [
+        FailureScope::EverythingOfManyKinds,
+        FailureScope::ReadsOfManyKinds,
+        FailureScope::WatchesOfManyKinds,
+    ] {
+        check(scope, 0, &failures);
+    }
+}
+
+#[test]
+fn so_is_one_that_fails_from_the_start() {
+    check(FailureScope::FromTheStart, 0, &[Status(500), Status(403), RetryAfter(429, "1"), Page(200)]);
+    check(FailureScope::FromTheStart, 0, &[Status(404), Silence, Refused, Truncated]);
 }

@@ -14,6 +14,8 @@ const KINDS: [(&str, &str); 2] = [("databases", "Database"), ("caches", "Cache")
 pub(crate) struct ServedObjects {
     parents: Mutex<StoredParents>,
     pods: Bytes,
+    /// Number of further kinds of children, none of which has an object.
+    part_kinds: usize,
 }
 
 struct StoredParents {
@@ -22,12 +24,13 @@ struct StoredParents {
 }
 
 impl ServedObjects {
-    pub(crate) fn new(parents: usize) -> ServedObjects {
+    pub(crate) fn new(parents: usize, part_kinds: usize) -> ServedObjects {
         let pods = (0..parents).map(pod);
         let objects = (0..parents).map(parent).collect();
         ServedObjects {
             parents: Mutex::new(StoredParents { objects, version: 100 }),
             pods: list_of("v1", "PodList", 100, pods),
+            part_kinds,
         }
     }
 
@@ -82,7 +85,7 @@ impl ServedObjects {
         }
         if let Some(name) = path.strip_prefix("/apis/rollcall.dev/v1alpha1/readinesspolicies/") {
             let kind = usize::from(name.trim_end_matches("/status") == KINDS[1].0);
-            return Some(policy(kind).to_string().into());
+            return Some(self.policy(kind).to_string().into());
         }
         for (index, (plural, kind)) in KINDS.into_iter().enumerate() {
             if path == format!("/apis/example.com/v1/{plural}") {
@@ -94,15 +97,42 @@ impl ServedObjects {
         Some(match path {
             "/apis/example.com" => group("example.com", "v1"),
             "/apis/rollcall.dev" => group("rollcall.dev", "v1alpha1"),
-            "/apis/example.com/v1" => resources(&KINDS),
-            "/api/v1" => resources(&[("pods", "Pod")]),
-            "/api/v1/pods" => self.pods.clone(),
-            "/apis/rollcall.dev/v1alpha1/readinesspolicies" => {
-                list_of(POLICY_API, "ReadinessPolicyList", 100, (0..KINDS.len()).map(policy))
+            "/apis/example.com/v1" => {
+                let parents = KINDS.map(|(plural, kind)| (plural.to_owned(), kind.to_owned()));
+                resources(parents.into_iter().chain((0..self.part_kinds).map(part_kind)))
             }
-            _ => return None,
+            "/api/v1" => resources([("pods".to_owned(), "Pod".to_owned())]),
+            "/api/v1/pods" => self.pods.clone(),
+            "/apis/rollcall.dev/v1alpha1/readinesspolicies" => list_of(
+                POLICY_API,
+                "ReadinessPolicyList",
+                100,
+                (0..KINDS.len()).map(|kind| self.policy(kind)),
+            ),
+            _ => {
+                let plural = path.strip_prefix("/apis/example.com/v1/")?;
+                let (_, kind) = (0..self.part_kinds).map(part_kind).find(|(part, _)| part == plural)?;
+                list_of(API, &format!("{kind}List"), 100, std::iter::empty())
+            }
         })
     }
+
+    fn policy(&self, kind: usize) -> Value {
+        let (name, kind) = KINDS[kind];
+        let parts = (0..self.part_kinds).map(|part| {
+            json!({ "kind": { "group": "example.com", "kind": part_kind(part).1 }, "expect": { "min": 0 } })
+        });
+        let pods = json!({ "kind": { "group": "", "kind": "Pod" } });
+        let children: Vec<Value> = std::iter::once(pods).chain(parts).collect();
+        json!({ "apiVersion": POLICY_API, "kind": "ReadinessPolicy",
+            "metadata": { "name": name, "uid": name, "resourceVersion": "1", "generation": 1 },
+            "spec": { "parent": { "group": "example.com", "kind": kind }, "children": children } })
+    }
+}
+
+/// Plural and name of a kind of children that has no object.
+fn part_kind(number: usize) -> (String, String) {
+    (format!("part{number}s"), format!("Part{number}"))
 }
 
 fn list_of(version: &str, kind: &str, at: u64, items: impl Iterator<Item = Value>) -> Bytes {
@@ -134,14 +164,6 @@ fn pod(number: usize) -> Value {
         "status": { "phase": "Running", "conditions": [{ "type": "Ready", "status": "True" }] } })
 }
 
-fn policy(kind: usize) -> Value {
-    let (name, kind) = KINDS[kind];
-    json!({ "apiVersion": POLICY_API, "kind": "ReadinessPolicy",
-        "metadata": { "name": name, "uid": name, "resourceVersion": "1", "generation": 1 },
-        "spec": { "parent": { "group": "example.com", "kind": kind },
-            "children": [{ "kind": { "group": "", "kind": "Pod" } }] } })
-}
-
 fn group(name: &str, version: &str) -> Bytes {
     let served = json!({ "groupVersion": format!("{name}/{version}"), "version": version });
     json!({ "kind": "APIGroup", "name": name, "versions": [served], "preferredVersion": served })
@@ -149,11 +171,12 @@ fn group(name: &str, version: &str) -> Bytes {
         .into()
 }
 
-fn resources(kinds: &[(&str, &str)]) -> Bytes {
+fn resources(kinds: impl IntoIterator<Item = (String, String)>) -> Bytes {
     let resource =
         |name: &str, kind: &str| json!({ "name": name, "kind": kind, "namespaced": true, "verbs": [] });
-    let both =
-        |(plural, kind): &(&str, &str)| [resource(plural, kind), resource(&format!("{plural}/status"), kind)];
-    let all: Vec<Value> = kinds.iter().flat_map(both).collect();
+    let both = |(plural, kind): (String, String)| {
+        [resource(&plural, &kind), resource(&format!("{plural}/status"), &kind)]
+    };
+    let all: Vec<Value> = kinds.into_iter().flat_map(both).collect();
     json!({ "kind": "APIResourceList", "resources": all }).to_string().into()
 }

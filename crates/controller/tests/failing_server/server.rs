@@ -18,13 +18,15 @@ use tokio::time::Instant;
 use tower_service::Service;
 
 use crate::cost::OutageRequest;
-use crate::failure::{ANSWERED_AFTER, FailureScope, RequestFailure};
+use crate::failure::{ANSWERED_AFTER, FAILS_AFTER, FailureScope, RequestFailure};
 use crate::objects::ServedObjects;
 use crate::request::ApiRequest;
 
 /// What the server says what time it is, in answers that name a time to come back.
 const RESPONSE_DATE: &str = "Fri, 31 Dec 2100 23:58:59 GMT";
 
+/// How many kinds of children there are beside pods, where there are many.
+const PART_KINDS: usize = 30;
 /// How long a start takes.
 const START: Duration = Duration::from_secs(30);
 
@@ -50,7 +52,7 @@ impl FailingServer {
             failure,
             scope,
             start: Instant::now(),
-            objects: ServedObjects::new(parents),
+            objects: ServedObjects::new(parents, if scope.breaks_watches() { PART_KINDS } else { 0 }),
             parent_writes: AtomicUsize::new(0),
             requests: Mutex::default(),
         }))
@@ -74,7 +76,13 @@ impl FailingServerState {
         if query.contains("watch=") {
             let seconds =
                 query.split('&').find_map(|pair| pair.strip_prefix("timeoutSeconds=")?.parse().ok());
-            return silence_for(Duration::from_secs(seconds.unwrap_or(60)));
+            let span = Duration::from_secs(seconds.unwrap_or(60));
+            let at = self.start.elapsed();
+            return if self.scope.breaks_watches() && at <= FAILS_AFTER && at + span > FAILS_AFTER {
+                silence_for(FAILS_AFTER - at, Some(io::ErrorKind::ConnectionReset.into()))
+            } else {
+                silence_for(span, None)
+            };
         }
         if let Some(number) = ServedObjects::parent_number(path).filter(|_| method == Method::PATCH) {
             return match self.objects.patch_parent(number, body) {
@@ -224,11 +232,11 @@ async fn broken(answer: Answer, with_error: bool) -> Answer {
     Response::from_parts(head, UnsyncBoxBody::new(StreamBody::new(futures::stream::iter(frames))))
 }
 
-/// A watch over which nothing comes for so long.
-fn silence_for(span: Duration) -> Answer {
+/// A watch over which nothing comes for so long, and that ends then, or breaks.
+fn silence_for(span: Duration, error: Option<io::Error>) -> Answer {
     let end = futures::stream::once(async move {
         tokio::time::sleep(span).await;
-        Ok(Frame::data(Bytes::new()))
+        error.map_or_else(|| Ok(Frame::data(Bytes::new())), Err)
     });
     Response::new(UnsyncBoxBody::new(StreamBody::new(end)))
 }

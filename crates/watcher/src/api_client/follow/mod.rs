@@ -20,7 +20,9 @@ use kube::runtime::watcher;
 use timer::{Backoff, Seed};
 use tokio::sync::mpsc;
 
-use crate::api_client::guard::{GuardLimits, GuardSignal, GuardState, RequestGuard, RequestPacer};
+use crate::api_client::guard::{
+    GuardLimits, GuardSignal, GuardState, RequestGuard, RequestPacer, RetryTurns,
+};
 use crate::event::{ApiFailureCause, FollowEvent, FollowFailure, WireObject};
 use crate::kind::ApiKind;
 pub(crate) use failure::is_stall;
@@ -50,6 +52,8 @@ pub struct FollowOptions {
     pub blind: Duration,
     /// Backoff after failures.
     pub backoff: Backoff,
+    /// Turns of requests that follow a failure: share them among the follows of one server.
+    pub turns: Arc<RetryTurns>,
 }
 
 impl FollowOptions {
@@ -68,6 +72,7 @@ impl FollowOptions {
             brief: Duration::from_secs(5),
             blind: Duration::from_secs(80),
             backoff: Backoff { base: Duration::from_millis(200), cap: Duration::from_secs(30) },
+            turns: Arc::default(),
         }
     }
 }
@@ -111,7 +116,7 @@ impl<K: WireObject> FollowState<K> {
         let seed = options.seed.derive(hash_path(&kind.list_path(namespace.as_deref())));
         let pace = RequestPacer::new(options.backoff, seed, options.brief);
         let rest = options.backoff.base;
-        let FollowOptions { labels, fields, page, watch, grace, read, brief, blind, .. } = options;
+        let FollowOptions { labels, fields, page, watch, grace, read, brief, blind, turns, .. } = options;
         let config = watcher::Config {
             label_selector: labels,
             field_selector: fields,
@@ -121,7 +126,7 @@ impl<K: WireObject> FollowState<K> {
             ..watcher::Config::default()
         };
         let limits = GuardLimits { watch, grace, read, brief, blind, seed };
-        let (client, shared, signals) = RequestGuard::wrap_client(client, limits, pace);
+        let (client, shared, signals) = RequestGuard::wrap_client(client, limits, pace, turns);
         let namespace = namespace.filter(|_| kind.namespaced);
         let source = WatcherSource { client, resource: to_api_resource(kind), namespace, config };
         let watcher = source.open_watcher(false);
@@ -168,7 +173,10 @@ impl<K: WireObject> FollowState<K> {
     fn on_event(&mut self, event: watcher::Event<DecodeResult<K>>) {
         match event {
             watcher::Event::Init => self.pending.push_back(FollowEvent::Init),
-            watcher::Event::InitDone => self.pending.push_back(FollowEvent::InitDone),
+            watcher::Event::InitDone => {
+                self.shared.on_listed();
+                self.pending.push_back(FollowEvent::InitDone);
+            }
             watcher::Event::InitApply(object) => self.on_object(object, FollowEvent::InitApply),
             watcher::Event::Apply(object) => {
                 self.refusals = 0;

@@ -1,7 +1,7 @@
 //! State and limits that the requests of one follow share.
 
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use timer::Seed;
@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::pacer::RequestPacer;
 use super::request::WatchPosition;
+use super::retry_turns::RetryTurns;
 use crate::event::FollowFailure;
 
 /// Time limits of one follow.
@@ -42,6 +43,8 @@ pub(crate) enum GuardSignal {
 pub(crate) struct GuardState {
     pub(super) limits: GuardLimits,
     pub(super) pace: Mutex<RequestPacer>,
+    /// Turns of requests that follow a failure, over all follows.
+    pub(super) turns: Arc<RetryTurns>,
     pub(super) place: Mutex<WatchPosition>,
     pub(super) signals: mpsc::Sender<GuardSignal>,
 }
@@ -68,6 +71,13 @@ impl GuardState {
     /// A watch brought nothing for as long as it may stand, and the server did not end it.
     pub(super) fn unproven(&self) {
         self.lock_pacer().disprove();
+    }
+
+    /// A list was read to its end: where something had failed before, the server has healed.
+    pub(crate) fn on_listed(&self) {
+        if self.lock_pacer().has_failed() {
+            self.turns.note_healed(Instant::now());
+        }
     }
 
     pub(super) fn lock_pacer(&self) -> MutexGuard<'_, RequestPacer> {

@@ -10,6 +10,7 @@ mod fetch;
 mod guard_state;
 mod pacer;
 mod request;
+mod retry_turns;
 pub(crate) mod utf8;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,6 +30,7 @@ pub(crate) use fetch::{FetchedResponse, fetch_response};
 pub(crate) use guard_state::{GuardLimits, GuardSignal, GuardState};
 pub(crate) use pacer::RequestPacer;
 pub(crate) use request::UNKNOWN_VERSION;
+pub use retry_turns::RetryTurns;
 
 /// The guarded HTTP service of one follow.
 #[derive(Clone)]
@@ -43,10 +45,11 @@ impl RequestGuard {
         inner: &kube::Client,
         limits: GuardLimits,
         pace: RequestPacer,
+        turns: Arc<RetryTurns>,
     ) -> (kube::Client, Arc<GuardState>, mpsc::Receiver<GuardSignal>) {
         let (signals, receiver) = mpsc::channel(16);
         let shared =
-            Arc::new(GuardState { limits, pace: Mutex::new(pace), place: Mutex::default(), signals });
+            Arc::new(GuardState { limits, pace: Mutex::new(pace), turns, place: Mutex::default(), signals });
         let guard = RequestGuard { client: inner.clone(), shared: shared.clone() };
         (kube::Client::new(guard, inner.default_namespace()), shared, receiver)
     }
@@ -55,6 +58,8 @@ impl RequestGuard {
         let not_before = self.shared.lock_pacer().not_before();
         if let Some(at) = not_before {
             sleep_until(at).await;
+            self.shared.turns.wait_turn().await;
+            self.shared.lock_pacer().pass(at);
         }
         let (request, span) = self.prepare_request(request)?;
         let read = self.shared.limits.read;

@@ -57,6 +57,11 @@ impl RequestPacer {
         self.not_before
     }
 
+    /// The request that had to wait until then goes out; those after it need not wait.
+    pub(crate) fn pass(&mut self, at: Instant) {
+        self.not_before = self.not_before.filter(|later| *later != at);
+    }
+
     /// Records a failed request; the server may have sent `Retry-After`.
     pub(crate) fn record_failure(&mut self, now: Instant, come_back: Option<Duration>) {
         let wait = if let Some(asked) = come_back {
@@ -102,6 +107,11 @@ impl RequestPacer {
     /// The server gave a sign of life.
     pub(crate) fn prove(&mut self, now: Instant) {
         (self.proven, self.unproven) = (Some(now), false);
+    }
+
+    /// Something has failed since a watch last stood for a while.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failures > 0 || self.retry_afters > 0
     }
 
     /// A watch was given up over which nothing had come.

@@ -138,6 +138,9 @@ impl<C: Connect + Clone + Send + Sync + 'static> SendRequest for HyperSender<C> 
 
 #[cfg(test)]
 mod tests {
+    use rustix::net::sockopt;
+    use tower_service::Service;
+
     use super::*;
 
     /// Two authorities, of which nobody has the keys.
@@ -172,5 +175,24 @@ mod tests {
             assert_eq!(opener.open_pool().certificates, version, "{content:?}");
         }
         std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[tokio::test]
+    async fn the_kernel_asks_after_the_other_end_of_a_connection_that_is_silent() {
+        let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}", server.local_addr().unwrap());
+        let connected = tcp_connector().call(address.parse().unwrap()).await.unwrap();
+        let socket = connected.inner();
+        assert!(sockopt::socket_keepalive(socket).unwrap());
+        assert_eq!(sockopt::tcp_keepidle(socket).unwrap(), KEEPALIVE_IDLE);
+        assert_eq!(sockopt::tcp_keepintvl(socket).unwrap(), KEEPALIVE_INTERVAL);
+        assert_eq!(sockopt::tcp_keepcnt(socket).unwrap(), KEEPALIVE_PROBES);
+        #[cfg(target_os = "linux")]
+        {
+            let timeout = sockopt::tcp_user_timeout(socket).unwrap();
+            assert_eq!(u128::from(timeout), UNACKNOWLEDGED_TIMEOUT.as_millis());
+            // Whether anything was sent or not, it is found at the same time.
+            assert_eq!(UNACKNOWLEDGED_TIMEOUT, KEEPALIVE_IDLE + KEEPALIVE_INTERVAL * KEEPALIVE_PROBES);
+        }
     }
 }

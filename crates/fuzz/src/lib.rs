@@ -24,6 +24,7 @@ mod parent_template;
 mod policy_inventory;
 mod policy_manifest;
 mod proof_expression;
+mod readiness_group;
 mod reference_path;
 mod remembered_job;
 mod script_library;
@@ -44,7 +45,7 @@ pub struct FuzzTarget {
 }
 
 /// All targets.
-pub const FUZZ_TARGETS: [FuzzTarget; 14] = [
+pub const FUZZ_TARGETS: [FuzzTarget; 15] = [
     FuzzTarget {
         name: "cel_expression",
         run: cel_expression::run,
@@ -78,6 +79,11 @@ pub const FUZZ_TARGETS: [FuzzTarget; 14] = [
         name: "proof_expression",
         run: proof_expression::run,
         words: proof_expression::PROOF_EXPRESSION_WORDS,
+    },
+    FuzzTarget {
+        name: "readiness_group",
+        run: readiness_group::run,
+        words: readiness_group::READINESS_GROUP_WORDS,
     },
     FuzzTarget {
         name: "reference_path",

@@ -104,7 +104,7 @@ fn check_compiled(name: &str, spec: &ReadinessPolicySpec, written: &Value) {
     check_roles(name, &compiled);
 }
 
-fn check_roles(name: &str, compiled: &CompiledPolicy) {
+pub(crate) fn check_roles(name: &str, compiled: &CompiledPolicy) {
     let subject = RoleSubject { name: "rollcall".into(), namespace: "rollcall-system".into() };
     let own = String::from("rollcall");
     let options = RoleOptions {

@@ -10,7 +10,10 @@ use super::role_subject::{RBAC_GROUP, RoleSubject};
 use crate::compile::CompiledPolicy;
 use crate::ready_rule::{ConfigMapName, GroupRule};
 
-const WATCH_VERBS: &[&str] = &["get", "list", "watch"];
+/// On objects that are judged, or confirmed to be gone: each of them is also read live.
+const READ_VERBS: &[&str] = &["get", "list", "watch"];
+/// On objects that are only followed.
+const FOLLOW_VERBS: &[&str] = &["list", "watch"];
 
 /// Rule of a role: these verbs on these resources of this group.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,8 +93,8 @@ pub fn inventory_name(lease: &str) -> String {
 pub fn own_rights(lease: &str) -> (Vec<RbacRule>, Vec<RbacRule>) {
     let review = "who asks for the page, and what they may see";
     let cluster = vec![
-        RbacRule::new("rollcall.dev", &["readinesspolicies"], WATCH_VERBS, "the policies"),
-        RbacRule::new("rollcall.dev", &["readinesspolicies/status"], &["get", "patch"], "their status"),
+        RbacRule::new("rollcall.dev", &["readinesspolicies"], READ_VERBS, "the policies"),
+        RbacRule::new("rollcall.dev", &["readinesspolicies/status"], &["patch"], "their status"),
         RbacRule::new(
             "apiextensions.k8s.io",
             &["customresourcedefinitions"],
@@ -100,8 +103,8 @@ pub fn own_rights(lease: &str) -> (Vec<RbacRule>, Vec<RbacRule>) {
         )
         .named("readinesspolicies.rollcall.dev")
         .for_explanations(),
-        RbacRule::new("rollcall.dev", &["readinessgroups"], WATCH_VERBS, "the groups"),
-        RbacRule::new("rollcall.dev", &["readinessgroups/status"], &["get", "patch"], "their status"),
+        RbacRule::new("rollcall.dev", &["readinessgroups"], READ_VERBS, "the groups"),
+        RbacRule::new("rollcall.dev", &["readinessgroups/status"], &["patch"], "their status"),
         RbacRule::new("authentication.k8s.io", &["tokenreviews"], &["create"], review).for_explanations(),
         RbacRule::new("authorization.k8s.io", &["subjectaccessreviews"], &["create"], review)
             .for_explanations(),
@@ -159,7 +162,7 @@ pub fn policy_rights(policy: &CompiledPolicy, crds: &CrdNames) -> PolicyRights {
 fn read_rules(policy: &CompiledPolicy, crds: &CrdNames) -> Vec<RbacRule> {
     let parent = crds.plural_of(&policy.parent.group, &policy.parent.kind);
     let mut rules =
-        vec![RbacRule::new(&policy.parent.group, &[&parent], WATCH_VERBS, "the parents of the policy")];
+        vec![RbacRule::new(&policy.parent.group, &[&parent], READ_VERBS, "the parents of the policy")];
     let mut children: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for group in &policy.groups {
         let plural = crds.plural_of(&group.kind.group, &group.kind.kind);
@@ -170,15 +173,15 @@ fn read_rules(policy: &CompiledPolicy, crds: &CrdNames) -> Vec<RbacRule> {
     }
     for (group, plurals) in children {
         let plurals: Vec<&str> = plurals.iter().map(String::as_str).collect();
-        rules.push(RbacRule::new(group, &plurals, WATCH_VERBS, "their children"));
+        rules.push(RbacRule::new(group, &plurals, READ_VERBS, "their children"));
     }
     if policy.namespace_selector.is_some() {
         let purpose = "labels of the parents' namespaces, which the policy selects by";
-        rules.push(RbacRule::new("", &["namespaces"], WATCH_VERBS, purpose));
+        rules.push(RbacRule::new("", &["namespaces"], FOLLOW_VERBS, purpose));
     }
     if policy.counts_on_budgets() {
         let purpose = "how many pods of a workload a disruption may take away";
-        let budgets = RbacRule::new("policy", &["poddisruptionbudgets"], WATCH_VERBS, purpose);
+        let budgets = RbacRule::new("policy", &["poddisruptionbudgets"], FOLLOW_VERBS, purpose);
         rules.push(budgets.for_explanations());
     }
     rules
@@ -210,7 +213,7 @@ fn explanation_rules(policy: &CompiledPolicy, crds: &CrdNames) -> Vec<RbacRule> 
 /// Rights by which entries are removed from the parents of this kind, after their policy is gone.
 pub fn release_rights(group: &str, kind: &str, crds: &CrdNames) -> PolicyRights {
     let purpose = "the parents of a policy that is gone";
-    let read = RbacRule::new(group, &[&crds.plural_of(group, kind)], WATCH_VERBS, purpose);
+    let read = RbacRule::new(group, &[&crds.plural_of(group, kind)], READ_VERBS, purpose);
     PolicyRights { kinds: vec![read, condition_rule(group, kind, crds)], ..PolicyRights::default() }
 }
 
@@ -246,7 +249,7 @@ fn library_rules(policy: &CompiledPolicy) -> Vec<(ConfigMapName, RbacRule)> {
         _ => None,
     });
     let rule = |library: &ConfigMapName| {
-        let rule = RbacRule::new("", &["configmaps"], WATCH_VERBS, "health scripts that the policy names");
+        let rule = RbacRule::new("", &["configmaps"], FOLLOW_VERBS, "health scripts that the policy names");
         (library.clone(), rule.named(&library.name))
     };
     named.collect::<BTreeSet<_>>().into_iter().map(rule).collect()

@@ -198,7 +198,7 @@ fn each_right_is_a_question_that_a_server_can_answer() {
         "patch databases/status.example.com",
         "watch pods",
         "create readinessrecords.rollcall.dev in namespace home",
-        "get configmaps rules in namespace gitops",
+        "watch configmaps rules in namespace gitops",
     ] {
         assert!(asked.iter().any(|asked| asked == right), "{right}: {asked:?}");
     }

@@ -12,7 +12,8 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use policy::rbac::{CrdNames, RbacRule, policy_rights};
 use policy::{
-    CompiledPolicy, PolicyClaim, PolicyProblem, ProtectedKind, document_objects, is_status_owned_by_others,
+    CompiledPolicy, ConfigMapName, PolicyClaim, PolicyProblem, ProtectedKind, document_objects,
+    is_status_owned_by_others,
 };
 use rollcall_yaml::{DocumentPositions, DuplicateKey, SourcePosition, YamlReadError};
 use serde::Serialize;
@@ -258,7 +259,9 @@ fn valid_finding(policy: &ValidPolicy, crds: &CrdNames) -> CheckFinding {
     };
     let watches = rights.kinds.iter().filter(|rule| rule.verbs.contains(&"watch"));
     let watches = watches.flat_map(RbacRule::qualified_resources).collect();
-    let scripts = rights.libraries.iter().map(|(library, _)| format!("get,list,watch configmap {library}"));
+    let script =
+        |(library, rule): &(ConfigMapName, RbacRule)| format!("{} configmap {library}", rule.verbs.join(","));
+    let scripts = rights.libraries.iter().map(script);
     let needs = rights.kinds.iter().chain(&rights.records).flat_map(right).chain(scripts).collect();
     let kinds: Vec<&str> = policy.compiled.groups.iter().map(|g| g.kind.kind.as_str()).collect();
     let mode = if policy.compiled.shadow { "shadow" } else { "write" };

@@ -9,10 +9,11 @@ use super::monitoring::{MetricsAccount, ServedMonitors};
 use crate::rbac::RbacPolicies;
 
 /// Resources that the chart lets Rollcall read without being told.
-const BASE_RESOURCES: [(&str, &[&str]); 3] = [
+const BASE_RESOURCES: [(&str, &[&str]); 4] = [
     ("apps", &["daemonsets", "deployments", "replicasets", "statefulsets"]),
     ("batch", &["cronjobs", "jobs"]),
     ("", &["pods"]),
+    ("policy", &["poddisruptionbudgets"]),
 ];
 /// API group of the Events that Rollcall writes; the chart grants that right.
 const EVENTS_GROUP: &str = "events.k8s.io";

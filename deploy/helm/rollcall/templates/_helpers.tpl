@@ -118,7 +118,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 # How many pods of a workload a disruption may take away.
 - apiGroups: [policy]
   resources: [poddisruptionbudgets]
-  verbs: [get, list, watch]
+  verbs: [list, watch]
 # Events on parents.
 - apiGroups: [events.k8s.io]
   resources: [events]

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what fails here is a failed test")]
 
+mod asked_rights;
 mod certain;
 mod cluster;
 mod credentials;
@@ -14,6 +15,8 @@ mod goals;
 mod groups;
 mod in_force;
 mod large;
+mod least_grants;
+mod least_rights;
 mod left_behind;
 mod memory;
 mod narrow;

@@ -36,8 +36,18 @@ impl RunningService {
         args: &[&str],
         environment: &[(&str, &str)],
     ) -> RunningService {
+        RunningService::start_at(cluster, "127.0.0.1:0", args, environment)
+    }
+
+    /// The same, where it listens at this address.
+    pub(crate) fn start_at(
+        cluster: &LiveCluster,
+        listen: &str,
+        args: &[&str],
+        environment: &[(&str, &str)],
+    ) -> RunningService {
         let mut command = cluster.bare();
-        command.args(["run", "--listen", "127.0.0.1:0", "--log-format", "json"]).args(args);
+        command.args(["run", "--listen", listen, "--log-format", "json"]).args(args);
         command.envs(environment.iter().copied());
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
@@ -65,8 +75,18 @@ impl RunningService {
     }
 
     pub(crate) fn get(&self, path: &str) -> String {
+        self.ask(path, "")
+    }
+
+    /// What it answers to whoever has this token.
+    pub(crate) fn get_as(&self, token: &str, path: &str) -> String {
+        self.ask(path, &format!("Authorization: Bearer {token}\r\n"))
+    }
+
+    fn ask(&self, path: &str, headers: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).unwrap();
-        let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.address);
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: {}\r\n{headers}Connection: close\r\n\r\n", self.address);
         stream.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();

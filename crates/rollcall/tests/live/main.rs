@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what fails here is a failed test")]
 
 mod asked_rights;
+mod beside;
 mod certain;
 mod cluster;
 mod credentials;
@@ -13,6 +14,7 @@ mod doctor;
 mod drift;
 mod goals;
 mod groups;
+mod heavy_object;
 mod in_force;
 mod large;
 mod least_grants;

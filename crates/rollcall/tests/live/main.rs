@@ -15,6 +15,7 @@ mod drift;
 mod goals;
 mod groups;
 mod heavy_object;
+mod hostile_library;
 mod in_force;
 mod large;
 mod least_grants;

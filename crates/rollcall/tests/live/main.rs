@@ -38,6 +38,7 @@ mod slow_rules;
 mod strangers;
 mod suggest;
 mod terminal;
+mod tokens;
 mod unchosen;
 mod uncounted;
 mod watching;

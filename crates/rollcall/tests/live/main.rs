@@ -21,6 +21,7 @@ mod large;
 mod least_grants;
 mod least_rights;
 mod left_behind;
+mod many_policies;
 mod memory;
 mod narrow;
 mod page_below;

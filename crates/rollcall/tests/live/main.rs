@@ -31,6 +31,7 @@ mod plan;
 mod proofs;
 mod reading;
 mod release;
+mod relists;
 mod rights;
 mod server_clock;
 mod service;

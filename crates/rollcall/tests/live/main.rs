@@ -29,6 +29,7 @@ mod past;
 mod picture;
 mod plan;
 mod proofs;
+mod rbac_all;
 mod reading;
 mod release;
 mod relists;

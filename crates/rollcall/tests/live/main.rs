@@ -5,6 +5,7 @@
 
 mod asked_rights;
 mod beside;
+mod budgets;
 mod certain;
 mod cluster;
 mod credentials;

@@ -169,8 +169,8 @@ fn clock_line(offset_seconds: f64) -> Option<String> {
     let which = if offset_seconds > 0.0 { "ahead of" } else { "behind" };
     (offset_seconds.abs() >= MAX_USUAL_CLOCK_OFFSET).then(|| {
         format!(
-            "clock: the API server's is {:.0} s {which} this machine's; limits are measured by the server's; see \
-             `timedatectl` on both nodes\n",
+            "clock: the API server's is {:.0} s {which} this machine's; limits are measured by the server's; set \
+             the one that is wrong: `timedatectl` on each node says whether it is synchronized\n",
             offset_seconds.abs()
         )
     })
@@ -205,10 +205,13 @@ mod tests {
     }
 
     #[test]
-    fn clocks_that_differ_are_named_with_the_direction() {
+    fn clocks_that_differ_are_named_with_the_direction_and_what_shows_which_is_wrong() {
         assert_eq!(clock_line(2.0), None);
         let said = [clock_line(3_600.0), clock_line(-12.4)].map(Option::unwrap_or_default);
         assert!(said[0].starts_with("clock: the API server's is 3600 s ahead of this machine's"), "{said:?}");
         assert!(said[1].starts_with("clock: the API server's is 12 s behind this machine's"), "{said:?}");
+        for line in &said {
+            assert!(line.ends_with("`timedatectl` on each node says whether it is synchronized\n"), "{line}");
+        }
     }
 }

@@ -253,7 +253,7 @@ fn assess_by_rules(
 }
 
 /// Queues an object whose row was put for the rules that it awaits. Where there is no room, it is Unknown until it is read
-/// again.
+/// again, within half a minute.
 fn await_rules(
     parts: &ReflectorParts,
     plan: &Arc<PlannedInterest>,
@@ -278,7 +278,8 @@ fn await_rules(
         let is_stored = || parts.store.rows.holds_version(id, &meta.uid, meta.resource_version);
         if !parts.judgements.push(judgement, is_stored) {
             let gives_up = |slot: &mut RowSlot| {
-                slot.row.as_mut().map(|row| give_up_rule(row, (*rule_index, meta.resource_version)))
+                let of = (*rule_index, meta.resource_version);
+                slot.row.as_mut().map(|row| give_up_rule(row, of, parts.assessor.now()))
             };
             if parts.store.rows.change_slot(id, gives_up).flatten() == Some(true) {
                 parts.store.rows.mark_dirty(id);

@@ -8,6 +8,7 @@ use std::time::Duration;
 use readiness::rollup::ChildWeight;
 use readiness::{Assessment, Level, Reason, Time, Verdict};
 
+use super::reevaluation::limit_to_renewal;
 use super::refinement::{plain_assessments, replace_assessment};
 use super::row::{AwaitedRule, ObjectRow};
 
@@ -80,11 +81,12 @@ pub(super) fn settle_rule(
     before != (row.assessment.clone(), row.extras.clone())
 }
 
-/// Marks an object overdue for which the queue of the rule has no room. Returns `true` if that changed anything.
-pub(super) fn give_up_rule(row: &mut ObjectRow, (rule_index, version): (u16, u64)) -> bool {
+/// Marks an object overdue for which the queue of the rule has no room, until it is read again: as one of which a rule has read
+/// the clock, because nothing else would bring it once there is room. Returns `true` if that changed anything.
+pub(super) fn give_up_rule(row: &mut ObjectRow, (rule_index, version): (u16, u64), now: Time) -> bool {
     let gives_up = row.version == version && row.awaited_since(rule_index).is_some();
     if gives_up {
-        replace_assessment(row, usize::from(rule_index), overdue_verdict().into());
+        replace_assessment(row, usize::from(rule_index), limit_to_renewal(overdue_verdict(), now));
         row.end_awaiting(rule_index);
     }
     gives_up

@@ -75,6 +75,12 @@ fn verdict(reflector: &Reflector, n: u32, now: Time) -> (String, ChildWeight) {
     (verdict.reason.to_string(), weight)
 }
 
+/// Whether a pod is read live within half a minute, because a rule is to be evaluated on it again.
+fn is_read_again(reflector: &Reflector, n: u32) -> bool {
+    let id = reflector.find_object(&uid(n)).unwrap();
+    reflector.read_row(id, |row| row.is_reevaluation_due(at(36))).unwrap()
+}
+
 /// Evaluates everything that waits; returns how much it was.
 fn evaluate_all(reflector: &Reflector) -> usize {
     let mut evaluated = 0;
@@ -317,6 +323,7 @@ fn what_waits_is_bounded_and_what_finds_no_room_is_unknown_until_it_is_read_agai
     assert!(has_room(), "but not for long: what does not depend on the rule goes on");
     assert_eq!(verdict(&reflector, 1, at(5)).1, UNJUDGED);
     assert_eq!(verdict(&reflector, 64, at(5)).1, ChildWeight::of(Level::Unknown));
+    assert!(is_read_again(&reflector, 64) && !is_read_again(&reflector, 1), "nothing else brings it");
     // An object that waits is not held twice.
     for version in 2..=100 {
         show(&reflector, &large(1, version));
@@ -327,6 +334,7 @@ fn what_waits_is_bounded_and_what_finds_no_room_is_unknown_until_it_is_read_agai
     show(&reflector, &large(64, 1));
     assert_eq!(evaluate_all(&reflector), 1);
     assert_eq!(verdict(&reflector, 64, at(5)).1, READY);
+    assert!(!is_read_again(&reflector, 64));
 }
 
 #[test]
@@ -351,6 +359,7 @@ fn an_object_that_waits_and_grows_beyond_the_room_is_unknown_until_it_is_read_ag
     evaluate_all(&reflector);
     assert_eq!(verdict(&reflector, 1, NOW), (seen(2), READY));
     assert_eq!(verdict(&reflector, 100, NOW).1, ChildWeight::of(Level::Unknown), "its older version is none");
+    assert!(is_read_again(&reflector, 100));
     show(&reflector, &sized(100, 2, 1 << 10));
     evaluate_all(&reflector);
     assert_eq!(verdict(&reflector, 100, NOW), (seen(2), READY));

@@ -79,7 +79,7 @@ impl FailingServerState {
             let span = Duration::from_secs(seconds.unwrap_or(60));
             let at = self.start.elapsed();
             return if self.scope.breaks_watches() && at <= FAILS_AFTER && at + span > FAILS_AFTER {
-                silence_for(FAILS_AFTER - at, Some(io::ErrorKind::ConnectionReset.into()))
+                silence_for(FAILS_AFTER.saturating_sub(at), Some(io::ErrorKind::ConnectionReset.into()))
             } else {
                 silence_for(span, None)
             };

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::assess::{RuleAssessment, rule_text};
 use super::deletion::remove_deleted_row;
-use super::interim::{first_interim, give_up_rule};
+use super::interim::{first_interim, give_up_rule, rules_to_evaluate};
 use super::judgement_queue::Judgement;
 use super::links::{lent_selectors, release_links, resolve_links};
 use super::memory;
@@ -150,7 +150,7 @@ fn ingest_by_plan(
     let practice = row.parent.as_ref().map(|p| p.seen_practice(interest.counted));
     let applied = store.store_row(uid, row, Some(plan), by)?;
     if !awaited.is_empty() && applied != ApplyOutcome::Stale {
-        await_rules(parts, plan, &awaited, child, object);
+        await_rules(parts, plan, awaited, child, object);
     }
     if let Some(id) = store.rows.find_key(uid) {
         let place = RowPlace { kind: interest.id, namespace: Some(&meta.namespace) };
@@ -257,14 +257,15 @@ fn assess_by_rules(
 fn await_rules(
     parts: &ReflectorParts,
     plan: &Arc<PlannedInterest>,
-    awaited: &[u16],
+    awaited: Vec<u16>,
     child: &ChildObject,
     object: Option<&RawValue>,
 ) {
     let meta = &child.meta;
     let Some((object, id)) = object.zip(parts.store.rows.find(&meta.uid)) else { return };
+    let awaited = parts.store.rows.read(id, |row| rules_to_evaluate(row, awaited)).unwrap_or_default();
     let mut text: Option<Arc<str>> = None;
-    for rule_index in awaited {
+    for rule_index in &awaited {
         let rule = plan
             .interest
             .assessment_rules

@@ -8,7 +8,7 @@ use std::time::Duration;
 use readiness::rollup::ChildWeight;
 use readiness::{Assessment, Level, Reason, Time, Verdict};
 
-use super::reevaluation::limit_to_renewal;
+use super::reevaluation::{is_renewed, limit_to_renewal};
 use super::refinement::{plain_assessments, replace_assessment};
 use super::row::{AwaitedRule, ObjectRow};
 
@@ -79,6 +79,19 @@ pub(super) fn settle_rule(
         row.await_rule_since(rule_index, taken_at);
     }
     before != (row.assessment.clone(), row.extras.clone())
+}
+
+/// Those of the rules that an object awaits which have to be evaluated: where it is read again because some found no room, the
+/// verdicts of the others stand.
+pub(super) fn rules_to_evaluate(row: &ObjectRow, mut awaited: Vec<u16>) -> Vec<u16> {
+    let known = plain_assessments(row);
+    let is_given_up = |held: &Assessment| held.verdict.reason == Reason::RuleOverdue && is_renewed(held);
+    if known.iter().any(is_given_up) {
+        let stands =
+            |rule_index: u16| known.get(usize::from(rule_index)).is_some_and(|held| !is_renewed(held));
+        awaited.retain(|rule_index| row.awaited_since(*rule_index).is_some() || !stands(*rule_index));
+    }
+    awaited
 }
 
 /// Marks an object overdue for which the queue of the rule has no room, until it is read again: as one of which a rule has read

@@ -25,10 +25,15 @@ pub(super) fn limit_to_renewal(verdict: Verdict, now: Time) -> Assessment {
     Assessment { verdict, then: Some(Box::new(end)) }
 }
 
+/// The verdict is to be renewed, because a rule has read the clock, or there was no room for the object.
+pub(super) fn is_renewed(assessment: &Assessment) -> bool {
+    assessment.then.as_deref().is_some_and(|then| then.1.reason == Reason::RuleOutOfDate)
+}
+
 /// When the first of these verdicts was to be renewed; `None` if the clock has no part in them.
 fn due_since<'a>(assessments: impl Iterator<Item = &'a Assessment>) -> Option<Time> {
     let end = |assessment: &Assessment| {
-        assessment.then.as_deref().filter(|then| then.1.reason == Reason::RuleOutOfDate).map(|then| then.0)
+        assessment.then.as_deref().filter(|_| is_renewed(assessment)).map(|then| then.0)
     };
     let first = assessments.filter_map(end).min()?;
     Some(Time(first.0.saturating_sub(i64::try_from(RENEWAL_LIMIT.as_millis()).unwrap_or(i64::MAX))))

@@ -14,10 +14,8 @@ fn notice(uid: &str, reason: &'static str) -> EventNotice {
     EventNotice { about, version, uid, reason, note, warning: true }
 }
 
-impl EventCorrelator {
-    fn admit(&mut self, notice: EventNotice, now: Time) -> bool {
-        self.admit_notice(notice, now, now)
-    }
+fn admit(ledger: &mut EventCorrelator, notice: EventNotice, now: Time) -> bool {
+    ledger.admit_notice(notice, now, now)
 }
 
 fn after(seconds: u64) -> Time {
@@ -44,10 +42,10 @@ fn counts(orders: &[EventRequest]) -> Vec<u32> {
 #[test]
 fn the_same_within_ten_minutes_is_one_event_with_a_count() {
     let mut ledger = EventCorrelator::default();
-    assert!(ledger.admit(notice("a", "ChildrenFailed"), NOW));
+    assert!(admit(&mut ledger, notice("a", "ChildrenFailed"), NOW));
     assert_eq!(counts(&send(&mut ledger, NOW)), [1]);
     for second in 1..=5 {
-        assert!(ledger.admit(notice("a", "ChildrenFailed"), after(second)));
+        assert!(admit(&mut ledger, notice("a", "ChildrenFailed"), after(second)));
     }
     assert!(send(&mut ledger, after(6)).is_empty(), "they are gathered first");
     let orders = send(&mut ledger, after(61));
@@ -55,8 +53,8 @@ fn the_same_within_ten_minutes_is_one_event_with_a_count() {
     let [EventRequest::Repeat(series)] = &orders[..] else { panic!("{orders:?}") };
     assert_eq!(series.last, after(5));
     // A different reason is a different Event, and so is the same one much later.
-    assert!(ledger.admit(notice("a", "ChildrenStuck"), after(70)));
-    assert!(ledger.admit(notice("a", "ChildrenFailed"), after(700)));
+    assert!(admit(&mut ledger, notice("a", "ChildrenStuck"), after(70)));
+    assert!(admit(&mut ledger, notice("a", "ChildrenFailed"), after(700)));
     let orders = send(&mut ledger, after(700));
     assert!(orders.iter().all(|order| matches!(order, EventRequest::Create(_))), "{orders:?}");
     assert_eq!(orders.len(), 2);
@@ -66,7 +64,7 @@ fn the_same_within_ten_minutes_is_one_event_with_a_count() {
 fn what_repeats_before_its_event_was_sent_is_counted_too() {
     let mut ledger = EventCorrelator::default();
     for _ in 0..3 {
-        ledger.admit(notice("a", "ChildrenFailed"), NOW);
+        admit(&mut ledger, notice("a", "ChildrenFailed"), NOW);
     }
     assert_eq!(counts(&send(&mut ledger, NOW)), [1]);
     assert_eq!(ledger.next_due().map(|at| at >= after(60)), Some(true));
@@ -82,19 +80,19 @@ fn one_parent_may_not_talk_all_the_time() {
     let mut sent = 0;
     for round in 0..200 {
         let at = after(round * 40);
-        sent += usize::from(ledger.admit(notice("a", reason(usize::try_from(round).unwrap())), at));
+        sent += usize::from(admit(&mut ledger, notice("a", reason(usize::try_from(round).unwrap())), at));
         send(&mut ledger, at);
     }
     // 25 at once, and one more every five minutes of 8,000 seconds.
     assert!((25..=25 + 8_000 / 300 + 1).contains(&sent), "{sent}");
-    assert!(ledger.admit(notice("b", "ChildrenFailed"), after(8_000)), "others may");
+    assert!(admit(&mut ledger, notice("b", "ChildrenFailed"), after(8_000)), "others may");
 }
 
 #[test]
 fn all_together_are_no_faster_than_five_a_second_and_what_waits_is_bounded() {
     let mut ledger = EventCorrelator::default();
     let noted =
-        (0..5_000).filter(|at| ledger.admit(notice(&format!("p-{at}"), "ChildrenFailed"), NOW)).count();
+        (0..5_000).filter(|at| admit(&mut ledger, notice(&format!("p-{at}"), "ChildrenFailed"), NOW)).count();
     assert_eq!(noted, MAX_QUEUED_EVENTS);
     let sent = u32::try_from(send(&mut ledger, NOW).len()).unwrap();
     assert!((f64::from(sent) - TOTAL_EVENT_BURST).abs() < 0.5, "{sent}");
@@ -106,10 +104,10 @@ fn all_together_are_no_faster_than_five_a_second_and_what_waits_is_bounded() {
 #[test]
 fn what_did_not_arrive_begins_anew() {
     let mut ledger = EventCorrelator::default();
-    ledger.admit(notice("a", "ChildrenFailed"), NOW);
+    admit(&mut ledger, notice("a", "ChildrenFailed"), NOW);
     let order = ledger.take_due(NOW).unwrap();
     ledger.settle_request(&order, false, NOW);
-    ledger.admit(notice("a", "ChildrenFailed"), after(1));
+    admit(&mut ledger, notice("a", "ChildrenFailed"), after(1));
     assert!(matches!(ledger.take_due(after(1)), Some(EventRequest::Create(_))));
 }
 
@@ -118,7 +116,7 @@ fn it_is_bounded_whatever_happens() {
     let mut ledger = EventCorrelator::default();
     for at in 0..50_000_u32 {
         let now = NOW + Duration::from_millis(u64::from(at));
-        ledger.admit(notice(&format!("p-{at}"), "ChildrenFailed"), now);
+        admit(&mut ledger, notice(&format!("p-{at}"), "ChildrenFailed"), now);
         send(&mut ledger, now);
     }
     assert!(ledger.series.len() <= MAX_TRACKED_SERIES && ledger.quiet.len() == ledger.series.len());

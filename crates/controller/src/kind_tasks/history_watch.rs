@@ -91,7 +91,10 @@ impl HistoryWatch {
         let tried = if at_all { kinds.len() } else { KINDS_TRIED };
         let mut found = Look::Unanswered;
         for kind in kinds.iter().take(tried) {
-            self.turns.wait_turn().await;
+            // At rest nothing has failed, and the next failure is a first one.
+            if at_all {
+                self.turns.wait_turn().await;
+            }
             // What is shown while the answer is on its way may be newer than that.
             let before = kind.newest_version();
             let namespace = self.namespaces.first().filter(|_| kind.api.namespaced).map(String::as_str);

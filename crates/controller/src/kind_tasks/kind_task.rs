@@ -90,7 +90,9 @@ impl KindTask {
                 }
                 _ => {}
             }
-            match absence.judge(&found, self.context.reflector.count_held(self.plan.id) > 0) {
+            let trouble = absence.judge(&found, self.context.reflector.count_held(self.plan.id) > 0);
+            let has_failed = trouble.is_some();
+            match trouble {
                 None => {
                     if failures == 1 {
                         info!(kind, group, "kind is not installed; waiting for its CRD");
@@ -116,7 +118,9 @@ impl KindTask {
             let wait = self.search_delay(failures, followed_until.map(|at| at.elapsed()));
             absence.wait(&found, wait);
             sleep(wait).await;
-            self.context.turns.wait_turn().await;
+            if has_failed {
+                self.context.turns.wait_turn().await;
+            }
         }
         unreachable!("counted to the end of u32 by waiting a while each")
     }

@@ -8,7 +8,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::event_recorder::NoticeSender;
 use crate::kind_tasks::KindRequest;
-use crate::lease::Leadership;
+use crate::lease::GatedLeadership;
 use crate::live_reader::ReadOrder;
 use crate::page::LoopQuery;
 use crate::parent_writer::SettledWrite;
@@ -43,8 +43,8 @@ pub(crate) struct LoopChannels {
     pub(crate) plans: UnboundedReceiver<Arc<WatchPlan>>,
     /// Writes for the parent writer.
     pub(crate) writes: UnboundedSender<ParentWrite>,
-    /// Leadership of this replica.
-    pub(crate) leadership: Leadership,
+    /// Leadership of this replica over parents.
+    pub(crate) leadership: GatedLeadership,
     /// Results from the parent writer.
     pub(crate) settled: UnboundedReceiver<SettledWrite>,
     /// Requests to the owner of the kinds' tasks.

@@ -11,7 +11,7 @@ use watcher::ParentObject;
 
 use super::*;
 use crate::kind_tasks::ResolvedKinds;
-use crate::lease::Leadership;
+use crate::lease::{GatedLeadership, Leadership};
 use crate::transitions::TransitionHub;
 
 /// A running loop over one parent with three pods, all of which the engine has observed.
@@ -73,7 +73,7 @@ impl RunningLoop {
             kind_events: events,
             plans: new_plans,
             writes,
-            leadership: Leadership::permanent(clock.local_clock()),
+            leadership: GatedLeadership::new(Leadership::permanent(clock.local_clock())).0,
             settled: outcomes,
             kind_requests,
             live_reads,

@@ -5,6 +5,7 @@
 //! overwrites nothing that its successor wrote.
 
 mod election;
+mod gate;
 #[cfg(test)]
 mod tests;
 
@@ -26,6 +27,8 @@ use tracing::{debug, info, warn};
 
 use crate::clock::LocalClock;
 use crate::failure_reporter::FailureReporter;
+pub(crate) use gate::{GatedLeadership, LeadershipGate};
+
 use election::{Election, LEASE_TIMINGS, LeaseRecord, LeaseRequest, LeaseResponse};
 
 /// Timeout of a request about the lease. 5 s.
@@ -116,7 +119,7 @@ pub(crate) struct LeadershipHandle {
 
 impl LeadershipHandle {
     /// Sets `until` before publishing the change, so that a new leader may write at once.
-    fn set_until(&self, until: Option<Time>) -> bool {
+    pub(crate) fn set_until(&self, until: Option<Time>) -> bool {
         self.until.store(until.map_or(0, |at| at.0), Relaxed);
         self.leads.send_if_modified(|leads| std::mem::replace(leads, until.is_some()) != until.is_some())
     }

@@ -1,10 +1,12 @@
 //! Keeps the inventory of conditions in a ConfigMap of Rollcall's own namespace, and asks the server for the policies in it
 //! that no list has shown.
 //!
-//! Only the leader reads and writes it, beside everything else: without it all goes on, and what it is for is said to be
-//! missing. Each write has the version that was read as its precondition.
+//! It is written ahead: what policies are to write is kept first, and a plan waits for one request to that end. Where that fails
+//! all goes on without, and what it is for is said to be missing. Only the leader writes it, each time with the version that was
+//! read as the precondition. A standby reads it once: it may have to answer for what policies wrote before it came.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -44,7 +46,10 @@ pub(super) struct InventoryClient {
     leadership: Leadership,
     failures: FailureReporter,
     seed: Seed,
-    /// As the server has it; `None` before it was read, by this leader.
+    /// This process leads, and policies were listed, as was last seen.
+    leads: bool,
+    listed: bool,
+    /// As the server has it; `None` before it was read, by this leader. A standby's is as it was once.
     stored: Option<StoredInventory>,
     under_way: Option<BoxFuture<'static, EndedRequest>>,
     /// Why the last request failed.
@@ -71,7 +76,8 @@ enum WantedRequest<'i> {
 enum EndedRequest {
     Read(Result<Option<ConfigMap>, InventoryFailure>),
     ReadAgain(Result<Option<ConfigMap>, InventoryFailure>),
-    Written(Result<ConfigMap, InventoryFailure>),
+    /// These values were written, and this is what the server has now.
+    Written(BTreeMap<String, String>, Result<ConfigMap, InventoryFailure>),
     /// Whether the policy is gone, or why that is not known.
     Asked {
         uid: String,
@@ -111,6 +117,8 @@ impl InventoryClient {
             leadership,
             failures: FailureReporter::default(),
             seed: Seed(0),
+            leads: false,
+            listed: false,
             stored: None,
             under_way: None,
             trouble: None,
@@ -121,14 +129,36 @@ impl InventoryClient {
     }
 
     /// Begins the request that is due, once policies were `listed`: `inventory` is what is to be kept, if it was read. A
-    /// replica that does not lead knows nothing of it: another one may change it.
+    /// replica that does not lead keeps none: another one may change it.
     pub(super) fn begin_request(&mut self, listed: bool, inventory: &mut Option<ConditionInventory>) {
-        if !self.leadership.may_write() {
-            (self.stored, self.trouble, *inventory) = (None, None, None);
-        } else if self.under_way.is_none() && self.retry_at.is_none() && listed {
+        let leads = self.leadership.may_write();
+        if std::mem::replace(&mut self.leads, leads) != leads && leads {
+            self.stored = None;
+        }
+        self.listed = listed;
+        if !leads {
+            (self.trouble, *inventory) = (None, None);
+        }
+        let may_ask = self.under_way.is_none() && self.retry_at.is_none() && listed;
+        if may_ask && (leads || self.stored.is_none()) {
             self.begin_wanted(inventory.as_ref());
         }
         self.publish_trouble(inventory.as_ref());
+    }
+
+    /// Once policies were listed, `true` while it is not known what policies wrote before, or while what they are to write is not kept, unless a
+    /// request has failed since: nobody waits for an answer that may not come.
+    pub(super) fn is_awaited(&self, inventory: Option<&ConditionInventory>) -> bool {
+        if self.failed > 0 || !self.listed {
+            return false;
+        }
+        let Some(stored) = &self.stored else { return true };
+        self.leads && inventory.is_none_or(|inventory| inventory.to_data() != stored.data)
+    }
+
+    /// Returns `true` if this process leads, as was last seen.
+    pub(super) fn leads(&self) -> bool {
+        self.leads
     }
 
     /// Begins the request that is due. Where none is, what failed before is made good.
@@ -139,7 +169,7 @@ impl InventoryClient {
         };
         self.under_way = Some(match (wanted, &self.stored) {
             (WantedRequest::Write(data), Some(stored)) => {
-                self.map.write(stored, &data).map(EndedRequest::Written).boxed()
+                self.map.write(stored, &data).map(|has| EndedRequest::Written(data, has)).boxed()
             }
             (WantedRequest::Ask(uid, policy), _) => self.ask(uid, policy),
             (WantedRequest::ReadAgain, _) => self.map.read().map(EndedRequest::ReadAgain).boxed(),
@@ -149,7 +179,8 @@ impl InventoryClient {
 
     /// Waits for the end of a request, or until another one may be due.
     pub(super) async fn next_result(&mut self) -> InventoryResult {
-        let is_at_rest = self.under_way.is_none() && self.retry_at.is_none() && self.stored.is_some();
+        let is_at_rest =
+            self.leads && self.under_way.is_none() && self.retry_at.is_none() && self.stored.is_some();
         tokio::select! {
             ended = next_ended(&mut self.under_way) => {
                 self.under_way = None;
@@ -182,15 +213,11 @@ impl InventoryClient {
                 self.note_stored(map);
                 InventoryResult::Nothing
             }
-            EndedRequest::Written(Ok(map)) => {
-                self.succeed();
-                self.note_stored(Some(map));
-                InventoryResult::Nothing
-            }
+            EndedRequest::Written(data, Ok(map)) => self.settle_written(&data, map),
             EndedRequest::Read(Err(failure)) | EndedRequest::ReadAgain(Err(failure)) => {
                 self.fail("get", &failure)
             }
-            EndedRequest::Written(Err(failure)) => self.fail("write", &failure),
+            EndedRequest::Written(_, Err(failure)) => self.fail("write", &failure),
             EndedRequest::Asked { uid, gone: Ok(gone), .. } => {
                 self.succeed();
                 InventoryResult::Asked { uid, gone }
@@ -206,6 +233,19 @@ impl InventoryClient {
                 InventoryResult::Nothing
             }
         }
+    }
+
+    /// A write has landed. Where the server has something else for it, which an admission webhook made of it, the next one has
+    /// time.
+    fn settle_written(&mut self, data: &BTreeMap<String, String>, map: ConfigMap) -> InventoryResult {
+        self.note_stored(Some(map));
+        if self.stored.as_ref().is_some_and(|stored| stored.data == *data) {
+            self.succeed();
+            return InventoryResult::Nothing;
+        }
+        self.note_trouble("changed", self.map.explain_changed());
+        self.back_off();
+        InventoryResult::Nothing
     }
 
     /// Notes what the server has, and reads it.
@@ -241,12 +281,15 @@ impl InventoryClient {
             debug!(config_map = %self.map, "the ConfigMap has changed; re-reading it");
             return InventoryResult::Nothing;
         }
-        let why = self.map.explain(verb, failure);
+        self.note_trouble(failure.cause(), self.map.explain(verb, failure));
+        InventoryResult::Nothing
+    }
+
+    fn note_trouble(&mut self, cause: impl Display, why: String) {
         self.trouble = Some(why.clone());
-        self.failures.report("keep inventory", failure.cause(), move |failures| {
+        self.failures.report("keep inventory", cause, move |failures| {
             warn!(why, failures, "cannot keep the list of what policies wrote; everything else goes on");
         });
-        InventoryResult::Nothing
     }
 
     /// Tells `/readyz` what is wrong. Policies for which there is no room are as if nothing could be kept of them.
@@ -296,65 +339,4 @@ async fn next_ended(under_way: &mut Option<BoxFuture<'static, EndedRequest>>) ->
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-    use crate::clock::ServerClock;
-    use crate::reviews::review_server::ReviewServer;
-
-    /// There is no ConfigMap, and none can be created, because its namespace is missing.
-    fn lack_namespace(_: &str, created: &Value) -> Value {
-        let kind = if created.is_null() { "configmaps" } else { "namespaces" };
-        json!({ "kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound", "message": "not found",
-            "details": { "name": "rollcall", "kind": kind } })
-    }
-
-    /// What is kept of a policy.
-    fn one_policy() -> BTreeMap<String, String> {
-        let uid = "00000000-0000-4000-8000-000000000001".to_owned();
-        let text =
-            r#"{"policy":"db","written":[{"group":"example.com","kind":"Database","types":["Ready"]}]}"#;
-        BTreeMap::from([(uid, text.to_owned())])
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn writes_that_fail_are_tried_ever_more_rarely_though_reads_between_them_succeed() {
-        let server = ReviewServer::new(lack_namespace);
-        let map = InventoryMap::new(&server.client(), "rollcall", "rollcall-inventory");
-        let leadership = Leadership::permanent(ServerClock::assume_local().local_clock());
-        let mut keeper = InventoryClient::of_map(server.client(), map, leadership);
-        let mut told = keeper.published.subscribe();
-        let mut inventory = Some(ConditionInventory::read(&one_policy()).0);
-        let end = Instant::now() + Duration::from_mins(30);
-        let mut changes = 0;
-        while Instant::now() < end {
-            keeper.begin_request(true, &mut inventory);
-            tokio::select! {
-                _ = keeper.next_result() => {}
-                () = sleep_until(end) => {}
-            }
-            changes +=
-                usize::from(told.has_changed().expect("it is kept") && told.borrow_and_update().is_some());
-        }
-        assert!(server.asked() < 2 * 45, "{} requests in half an hour", server.asked());
-        assert_eq!(changes, 1, "it is said once what is wrong, and stays said");
-    }
-
-    #[test]
-    fn what_somebody_has_emptied_is_found_by_the_next_read_and_written_again() {
-        let (mut inventory, unreadable) = ConditionInventory::read(&one_policy());
-        assert!(unreadable.is_empty(), "{unreadable:?}");
-        let stored = |data| StoredInventory { version: Some("1".to_owned()), data };
-        assert_eq!(wanted_request(None, Some(&inventory), false), Some(WantedRequest::Read));
-        let (asked, _) = inventory.next_unconfirmed().expect("nothing has shown the policy yet");
-        let asked = asked.to_owned();
-        inventory.confirm(&asked, false);
-        let kept = inventory.to_data();
-        assert_eq!(wanted_request(Some(&stored(kept.clone())), Some(&inventory), false), None);
-        let again = wanted_request(Some(&stored(kept.clone())), Some(&inventory), true);
-        assert_eq!(again, Some(WantedRequest::ReadAgain));
-        let emptied = wanted_request(Some(&stored(BTreeMap::new())), Some(&inventory), false);
-        assert_eq!(emptied, Some(WantedRequest::Write(kept)));
-    }
-}
+mod tests;

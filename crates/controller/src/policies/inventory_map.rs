@@ -101,6 +101,15 @@ impl InventoryMap {
             ),
             failure => format!("failed to {verb} it: {}", failure.cause()),
         };
+        self.explain_for(&why)
+    }
+
+    /// Says what is wrong where the server keeps something else than was written.
+    pub(super) fn explain_changed(&self) -> String {
+        self.explain_for("the API server keeps something else than was written; look for an admission webhook that changes it")
+    }
+
+    fn explain_for(&self, why: &str) -> String {
         format!(
             "conditions of a policy that is deleted while Rollcall does not run will stay: ConfigMap {self}: {why}"
         )

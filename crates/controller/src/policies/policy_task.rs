@@ -34,7 +34,7 @@ use super::task_inputs::{namespaces_move, rules_move, status_is_due};
 use super::watched_kinds::{group_kind, namespace_kind, policy_kind};
 use crate::clock::ServerClock;
 use crate::kind_tasks::{KindContext, KindRequest, KindTasks};
-use crate::lease::Leadership;
+use crate::lease::{Leadership, LeadershipGate};
 use crate::rule_threads::work_beside;
 use crate::snapshot::StatsSnapshot;
 
@@ -65,6 +65,8 @@ pub(crate) struct PolicyTask {
     pub(crate) clock: ServerClock,
     /// Leadership: only the leader writes the status of policies, and grants rights.
     pub(crate) leadership: Leadership,
+    /// Gate of the leadership over parents.
+    pub(crate) leadership_gate: LeadershipGate,
     /// What the administrator allows it to grant itself.
     pub(crate) grants: GrantSettings,
     /// How it keeps what policies wrote.
@@ -92,7 +94,12 @@ impl PolicyTask {
         let writes_status = matches!(self.source, PolicySource::Cluster(_));
         loop {
             inventory.begin_request(writes_status && state.policies.items().is_some(), &mut state.inventory);
-            let replan = tokio::select! {
+            let awaits_inventory = writes_status && inventory.is_awaited(state.inventory.as_ref());
+            self.leadership_gate.update(!writes_status || inventory.leads(), awaits_inventory);
+            if state.plan_is_due && !awaits_inventory {
+                work_beside(true, || self.follow_decided(&mut state, &mut kinds))?;
+            }
+            let is_moved = tokio::select! {
                 () = stop.cancelled() => {
                     kinds.shut_down().await;
                     return Ok(());
@@ -133,9 +140,9 @@ impl PolicyTask {
                     false
                 }
             };
-            if replan {
+            if is_moved {
                 // It compiles every policy.
-                work_beside(true, || self.replan_all(&mut state, &mut kinds))?;
+                work_beside(true, || self.decide(&mut state));
                 self.write_claims(&state, &mut statuses);
             }
         }
@@ -159,7 +166,8 @@ impl PolicyTask {
             }
             PolicySource::File(found) => {
                 state.policies = StagedList::of_complete(found.iter().map(|f| (f.name.clone(), f.clone())));
-                self.replan_all(&mut state, &mut kinds)?;
+                self.decide(&mut state);
+                self.follow_decided(&mut state, &mut kinds)?;
             }
         }
         Ok((state, kinds))
@@ -292,16 +300,22 @@ impl PolicyTask {
         }
     }
 
-    fn replan_all(&self, state: &mut PolicyTaskState, kinds: &mut KindTasks) -> anyhow::Result<()> {
-        let now = self.clock.now();
-        if !state.decide(&self.settings, now) {
-            return Ok(());
+    /// Decides which policies are in force. A plan is due then, which is followed once the inventory has them: a process that is
+    /// killed after its first write leaves nothing that the next one takes for somebody else's.
+    fn decide(&self, state: &mut PolicyTaskState) {
+        if state.decide(&self.settings, self.clock.now()) {
+            self.context.metrics.planned.policies_refused(state.refusals());
+            state.libraries.follow_needed(&self.context, &state.book.in_use);
+            state.plan_is_due = true;
         }
-        self.context.metrics.planned.policies_refused(state.refusals());
-        state.libraries.follow_needed(&self.context, &state.book.in_use);
+    }
+
+    /// Builds a plan for the policies in force, and follows it.
+    fn follow_decided(&self, state: &mut PolicyTaskState, kinds: &mut KindTasks) -> anyhow::Result<()> {
+        state.plan_is_due = false;
         let mut plan = build_plan(&state.book.in_use, &state.released, &mut state.registry, &state.libraries);
         state.former.recall_in(&mut plan);
-        let others = state.others.speaking(&self.settings, now);
+        let others = state.others.speaking(&self.settings, self.clock.now());
         plan.leave_to(others.iter().flat_map(|other| other.rules(&state.book)), &state.registry);
         if plan.budgets {
             state.budgets.follow(&self.context);
@@ -373,8 +387,8 @@ impl PolicyTask {
             self.context.reflector.set_namespace_labels(&change.name, change.after.as_deref());
         }
         let is_first = !was_listed && state.namespace_labels.items().is_some();
-        if is_first {
-            work_beside(true, || self.replan_all(state, kinds))?;
+        if is_first && !state.plan_is_due {
+            work_beside(true, || self.follow_decided(state, kinds))?;
         }
         if changes.is_empty() && !is_first {
             return Ok(());

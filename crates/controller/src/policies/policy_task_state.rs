@@ -60,6 +60,8 @@ pub(super) struct PolicyTaskState {
     pub(super) relists: RelistSchedule,
     pub(super) libraries: ScriptLibraries,
     pub(super) budgets: DisruptionBudgets,
+    /// What was decided last is not followed yet.
+    pub(super) plan_is_due: bool,
     /// A plan is not followed yet, because budgets are awaited.
     pub(super) awaits_budgets: bool,
     pub(super) rights: RightsReviewer,

@@ -26,7 +26,8 @@ use crate::event_recorder::EventRecorder;
 use crate::failure_reporter::FailureReporter;
 use crate::history::HistoryWriter;
 use crate::kind_tasks::{HistoryWatch, KindRequest};
-use crate::lease::LeaseCandidate;
+
+use crate::lease::{GatedLeadership, LeaseCandidate};
 use crate::live_reader::{Drift, LiveReader, ReadOrder};
 use crate::metrics::Metrics;
 use crate::page::PageService;
@@ -109,10 +110,12 @@ impl ServiceTasks {
         let readers = args.listener.metrics_auth.then_some(authorizer);
         let admin = wire_admin(&shared, readers, snapshot.clone(), channels.policies_read.1, troubles);
         let context = wire_kind_context(&shared, &args, channels.kind_events.0, channels.records_trouble.0);
+        let (leadership, leadership_gate) = GatedLeadership::new(shared.leadership.clone());
         let results = PolicyResults {
             plans: channels.plans.0,
             policies_read: channels.policies_read.0,
             inventory_trouble: channels.inventory_trouble.0,
+            leadership_gate,
         };
         let notices = args.events.then_some(notices);
         let policies = wire_policies(&shared, &args, source, context, results, snapshot, notices.clone());
@@ -121,7 +124,7 @@ impl ServiceTasks {
             kind_events: channels.kind_events.1,
             plans: channels.plans.1,
             writes: channels.writes.0,
-            leadership: shared.leadership.clone(),
+            leadership,
             settled: channels.settled.1,
             kind_requests: channels.kind_requests.0,
             live_reads: channels.live_reads.0,

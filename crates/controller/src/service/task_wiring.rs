@@ -20,6 +20,7 @@ use crate::event_loop::{EventLoop, LoopChannels};
 use crate::event_recorder::{EventNotice, EventRecorder, NoticeSender};
 use crate::history::{HistoryStore, HistoryWriter};
 use crate::kind_tasks::{HistoryWatch, KindContext, MAX_EVENT_SEARCHES, RecordsContext, RecordsTrouble};
+use crate::lease::LeadershipGate;
 use crate::live_reader::{Drift, LiveReader};
 use crate::page::{LoopQuery, PageAuthorizer, PageConfig, PageService};
 use crate::parent_writer::ParentWriter;
@@ -74,6 +75,7 @@ pub(super) struct PolicyResults {
     pub(super) plans: UnboundedSender<Arc<WatchPlan>>,
     pub(super) policies_read: watch::Sender<bool>,
     pub(super) inventory_trouble: watch::Sender<Option<String>>,
+    pub(super) leadership_gate: LeadershipGate,
 }
 
 pub(super) fn wire_policies(
@@ -85,7 +87,7 @@ pub(super) fn wire_policies(
     snapshot: watch::Receiver<Arc<StatsSnapshot>>,
     notices: Option<NoticeSender>,
 ) -> PolicyTask {
-    let PolicyResults { plans, policies_read, inventory_trouble } = results;
+    let PolicyResults { plans, policies_read, inventory_trouble, leadership_gate } = results;
     let name = inventory_name(&args.lease.lease_name);
     // What no two releases may share: the ConfigMap of what their policies wrote is named by it, too.
     let release = ReleaseIdentity {
@@ -101,6 +103,7 @@ pub(super) fn wire_policies(
         policies_read,
         clock: shared.clock.clone(),
         leadership: shared.leadership.clone(),
+        leadership_gate,
         grants: GrantSettings { roles: args.grant_roles.clone(), notices },
         inventory: InventorySettings { name, trouble: inventory_trouble },
         release,

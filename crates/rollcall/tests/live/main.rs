@@ -46,3 +46,4 @@ mod tokens;
 mod unchosen;
 mod uncounted;
 mod watching;
+mod written_ahead;

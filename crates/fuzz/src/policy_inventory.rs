@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use policy::{ConditionInventory, PresentPolicy, Released, is_object_name, is_status_owned_by_others};
+use policy::{
+    ConditionInventory, KeptState, PresentPolicy, Released, is_object_name, is_status_owned_by_others,
+};
 
 use crate::input_parts::split_parts;
 
@@ -15,6 +17,8 @@ pub(crate) const POLICY_INVENTORY_WORDS: &[&str] = &[
     "\"kind\":\"Secret\"",
     "u1 ",
     "u2 ",
+    "scripts_argocd_argocd-cm ",
+    "{\"resource.customizations\":\"return nil\"}",
     "\n---\n",
     "u1 writes example.com Database Ready\n",
     "u2 shadows example.com Database Ready Stalled\n",
@@ -42,12 +46,14 @@ pub(crate) fn run(data: &[u8]) {
     let Some((kept, present)) = split_parts(data) else { return };
     let data: BTreeMap<String, String> =
         kept.lines().filter_map(|line| line.split_once(' ')).map(|(k, v)| (k.into(), v.into())).collect();
-    let (inventory, unreadable) = ConditionInventory::read(&data);
-    let read = inventory.to_data();
+    let (kept, unreadable) = KeptState::read(&data);
+    let read = kept.to_data();
+    assert!(kept.is_kept_in(&read), "and is what is to be kept");
     let uids: BTreeSet<&String> = read.keys().chain(&unreadable).collect();
     assert_eq!(uids, data.keys().collect(), "each value is read or named");
     assert!(unreadable.iter().all(|uid| !read.contains_key(uid)));
-    assert_eq!(ConditionInventory::read(&read), (inventory.clone(), BTreeSet::new()), "and read again");
+    assert_eq!(KeptState::read(&read), (kept.clone(), BTreeSet::new()), "and read again");
+    let inventory = kept.conditions;
     assert_eq!(inventory.left_behind(), Released::new(), "nobody was asked yet");
     check_release(inventory.clone());
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::ConfigMap;
-use policy::ConditionInventory;
+use policy::KeptState;
 use timer::{Backoff, Seed};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
@@ -90,7 +90,7 @@ enum EndedRequest {
 #[derive(Debug)]
 pub(super) enum InventoryResult {
     /// The inventory was read.
-    Read(ConditionInventory),
+    Read(KeptState),
     /// The server was asked for the policy of this uid.
     Asked { uid: String, gone: bool },
     /// Nothing that calls for a decision.
@@ -130,7 +130,7 @@ impl InventoryClient {
 
     /// Begins the request that is due, once policies were `listed`: `inventory` is what is to be kept, if it was read. A
     /// replica that does not lead keeps none: another one may change it.
-    pub(super) fn begin_request(&mut self, listed: bool, inventory: &mut Option<ConditionInventory>) {
+    pub(super) fn begin_request(&mut self, listed: bool, inventory: &mut Option<KeptState>) {
         let leads = self.leadership.may_write();
         if std::mem::replace(&mut self.leads, leads) != leads && leads {
             self.stored = None;
@@ -148,12 +148,12 @@ impl InventoryClient {
 
     /// Once policies were listed, `true` while it is not known what policies wrote before, or while what they are to write is not kept, unless a
     /// request has failed since: nobody waits for an answer that may not come.
-    pub(super) fn is_awaited(&self, inventory: Option<&ConditionInventory>) -> bool {
+    pub(super) fn is_awaited(&self, inventory: Option<&KeptState>) -> bool {
         if self.failed > 0 || !self.listed {
             return false;
         }
         let Some(stored) = &self.stored else { return true };
-        self.leads && inventory.is_none_or(|inventory| inventory.to_data() != stored.data)
+        self.leads && inventory.is_none_or(|inventory| !inventory.is_kept_in(&stored.data))
     }
 
     /// Returns `true` if this process leads, as was last seen.
@@ -162,7 +162,7 @@ impl InventoryClient {
     }
 
     /// Begins the request that is due. Where none is, what failed before is made good.
-    fn begin_wanted(&mut self, inventory: Option<&ConditionInventory>) {
+    fn begin_wanted(&mut self, inventory: Option<&KeptState>) {
         let is_old = Instant::now() >= self.known_at + REREAD_INTERVAL;
         let Some(wanted) = wanted_request(self.stored.as_ref(), inventory, is_old) else {
             return self.succeed();
@@ -249,10 +249,10 @@ impl InventoryClient {
     }
 
     /// Notes what the server has, and reads it.
-    fn note_stored(&mut self, map: Option<ConfigMap>) -> ConditionInventory {
+    fn note_stored(&mut self, map: Option<ConfigMap>) -> KeptState {
         let version = map.as_ref().and_then(|map| map.metadata.resource_version.clone());
         let mut data = map.and_then(|map| map.data).unwrap_or_default();
-        let (inventory, unreadable) = ConditionInventory::read(&data);
+        let (inventory, unreadable) = KeptState::read(&data);
         if let Some(first) = unreadable.first().cloned() {
             let (config_map, values) = (self.map.to_string(), unreadable.len());
             self.failures.report("read inventory", "", move |failures| {
@@ -292,24 +292,37 @@ impl InventoryClient {
         });
     }
 
-    /// Tells `/readyz` what is wrong. Policies for which there is no room are as if nothing could be kept of them.
-    fn publish_trouble(&self, inventory: Option<&ConditionInventory>) {
-        let left_out = inventory.map(ConditionInventory::left_out);
-        let room = left_out.and_then(|policies| Some((policies.len(), policies.first()?)));
-        let trouble = self.trouble.clone().or_else(|| {
-            let (policies, first) = room?;
-            Some(format!(
-                "conditions of {policies} policies, {first} among them, will stay if they are deleted while Rollcall does \
-                 not run: ConfigMap {} has no room for them",
-                self.map
-            ))
+    /// Says what there is no room for.
+    fn explain_left_out(&self, inventory: &KeptState) -> Option<String> {
+        let (policies, scripts) = (inventory.conditions.left_out(), inventory.scripts.left_out());
+        let of_policies = policies.first().map(|first| {
+            format!(
+                "conditions of {} policies, {first} among them, will stay if they are deleted while Rollcall does not run",
+                policies.len()
+            )
         });
+        let of_scripts = scripts.first().map(|first| {
+            format!(
+                "policies that judge by the scripts of {} ConfigMaps, {first} among them, will be as if they had never been \
+                 accepted if Rollcall starts while these are gone",
+                scripts.len()
+            )
+        });
+        let what = of_policies.or(of_scripts)?;
+        Some(format!("{what}: ConfigMap {} has no room for them", self.map))
+    }
+
+    /// Tells `/readyz` what is wrong. Policies for which there is no room are as if nothing could be kept of them.
+    fn publish_trouble(&self, inventory: Option<&KeptState>) {
+        let room = inventory.and_then(|inventory| self.explain_left_out(inventory));
+        let has_room = room.is_none();
+        let trouble = self.trouble.clone().or(room);
         let is_news = self.published.send_if_modified(|known| {
             let changed = *known != trouble;
             known.clone_from(&trouble);
             changed
         });
-        if is_news && room.is_some() && self.trouble.is_none() {
+        if is_news && !has_room && self.trouble.is_none() {
             warn!(why = trouble, "the list of what policies wrote is full; everything else goes on");
         }
     }
@@ -319,15 +332,15 @@ impl InventoryClient {
 /// was read long ago.
 fn wanted_request<'i>(
     stored: Option<&StoredInventory>,
-    inventory: Option<&'i ConditionInventory>,
+    inventory: Option<&'i KeptState>,
     is_old: bool,
 ) -> Option<WantedRequest<'i>> {
     let (Some(stored), Some(inventory)) = (stored, inventory) else { return Some(WantedRequest::Read) };
-    let data = inventory.to_data();
-    if data != stored.data {
-        return Some(WantedRequest::Write(data));
+    if !inventory.is_kept_in(&stored.data) {
+        return Some(WantedRequest::Write(inventory.to_data()));
     }
-    let unconfirmed = inventory.next_unconfirmed().map(|(uid, policy)| WantedRequest::Ask(uid, policy));
+    let unconfirmed =
+        inventory.conditions.next_unconfirmed().map(|(uid, policy)| WantedRequest::Ask(uid, policy));
     unconfirmed.or_else(|| is_old.then_some(WantedRequest::ReadAgain))
 }
 

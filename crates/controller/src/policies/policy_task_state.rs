@@ -7,8 +7,8 @@ use std::time::Duration;
 use aggregator::Acceptance;
 use futures::stream::BoxStream;
 use policy::{
-    ConditionInventory, FormerTypes, FoundPolicy, IdRegistry, KindKey, PolicyBook, PolicyInUse,
-    PolicySettings, PresentPolicy, Released, read_policy,
+    FormerTypes, FoundPolicy, IdRegistry, KeptState, KindKey, PolicyBook, PolicyInUse, PolicySettings,
+    PresentPolicy, Released, read_policy,
 };
 use readiness::Time;
 use rollcall_core::StagedList;
@@ -52,8 +52,8 @@ pub(super) struct PolicyTaskState {
     pub(super) former: FormerTypes,
     /// When it was last decided which policies are in force.
     pub(super) decided_at: Time,
-    /// What policies wrote, as it is kept outside the process; `None` where it was not read.
-    pub(super) inventory: Option<ConditionInventory>,
+    /// What policies wrote, and by which scripts they judge, as it is kept outside the process; `None` where it was not read.
+    pub(super) inventory: Option<KeptState>,
     pub(super) registry: IdRegistry,
     pub(super) namespaces: Option<BoxStream<'static, FollowEvent<ChildObject>>>,
     pub(super) namespace_labels: StagedList<Box<str>, NamespaceLabels>,
@@ -202,9 +202,10 @@ impl PolicyTaskState {
         if let (Some(inventory), Some(items)) = (&mut self.inventory, self.policies.items()) {
             let departing = self.departures.suspected().filter(|found| !items.contains_key(&found.name));
             let present = items.values().chain(departing).map(|found| present_policy(found, &self.book));
-            inventory.note_policies(&present.collect::<Vec<_>>());
-            self.former.note_inventory(inventory);
-            add_conditions(&mut self.released, inventory.left_behind());
+            inventory.conditions.note_policies(&present.collect::<Vec<_>>());
+            inventory.scripts.note_scripts(self.libraries.scripts_of(&self.book.in_use));
+            self.former.note_inventory(&inventory.conditions);
+            add_conditions(&mut self.released, inventory.conditions.left_behind());
         }
         for (key, types) in written(&self.book.in_use) {
             if let Some(released) = self.released.get_mut(&key) {
@@ -219,7 +220,7 @@ impl PolicyTaskState {
     /// The inventory was read, or the server was asked for a policy in it; `true` where a new plan is due.
     pub(super) fn apply_inventory(&mut self, result: InventoryResult) -> bool {
         let moved = self.take_inventory(result);
-        let is_known = |inventory: &ConditionInventory| inventory.next_unconfirmed().is_none();
+        let is_known = |kept: &KeptState| kept.conditions.next_unconfirmed().is_none();
         self.rights.await_releases(!self.inventory.as_ref().is_some_and(is_known));
         moved
     }
@@ -227,9 +228,14 @@ impl PolicyTaskState {
     fn take_inventory(&mut self, result: InventoryResult) -> bool {
         match result {
             InventoryResult::Nothing => return false,
-            InventoryResult::Read(read) => self.inventory.get_or_insert_default().merge(read),
+            InventoryResult::Read(read) => {
+                let recalled = self.libraries.recall(&read.scripts);
+                self.inventory.get_or_insert_default().merge(read);
+                return self.note_inventory() || recalled;
+            }
             InventoryResult::Asked { uid, gone } => {
-                let known = self.inventory.as_mut().and_then(|inventory| inventory.confirm(&uid, gone));
+                let known =
+                    self.inventory.as_mut().and_then(|inventory| inventory.conditions.confirm(&uid, gone));
                 if let Some(policy) = known {
                     info!(
                         policy,
@@ -245,7 +251,7 @@ impl PolicyTaskState {
     pub(super) fn settle_release(&mut self, key: &KindKey) {
         let Some(types) = self.released.remove(key) else { return };
         self.others.note_clean(key, self.decided_at);
-        let done = self.inventory.as_mut().map(|inventory| inventory.settle_release(key, &types));
+        let done = self.inventory.as_mut().map(|inventory| inventory.conditions.settle_release(key, &types));
         for policy in done.into_iter().flatten() {
             info!(policy, "the entries of a deleted policy are removed");
         }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use futures::StreamExt;
 use futures::stream::{BoxStream, SelectAll};
 use policy::{
-    ConfigMapName, GroupRule, LibraryRules, LibraryState, PolicyInUse, UnreadLibraries, compile_library_rule,
+    ConfigMapName, GroupRule, KeptScripts, LibraryRules, LibraryState, PolicyInUse, ScriptData,
+    UnreadLibraries, compile_library_rule, is_script_key, kept_script_text,
 };
 use rollcall_core::StagedList;
 use rules::CompiledRule;
@@ -24,6 +25,8 @@ pub(crate) struct ScriptLibraries {
     /// Reports what keeps failing.
     pub(super) failures: FailureReporter,
     loaded: BTreeMap<ConfigMapName, FollowedLibrary>,
+    /// Scripts that were read before the process began.
+    kept: KeptScripts,
     events: SelectAll<BoxStream<'static, (ConfigMapName, FollowEvent<ParentObject>)>>,
 }
 
@@ -41,8 +44,8 @@ struct LoadedLibrary {
     rule: Arc<CompiledRule>,
     scripts: Arc<ScriptLibrary>,
     source: Arc<str>,
-    /// Data of the ConfigMap, or a short reason for its absence.
-    data: Result<BTreeMap<String, String>, String>,
+    /// Text of its scripts, as it is kept, or a short reason for their absence.
+    text: Result<Arc<str>, String>,
     /// The ConfigMap was read, or is known not to exist.
     read: bool,
 }
@@ -50,17 +53,13 @@ struct LoadedLibrary {
 #[derive(Deserialize)]
 struct ConfigMapData {
     #[serde(default)]
-    data: Option<BTreeMap<String, String>>,
+    data: Option<ScriptData>,
 }
 
 impl ScriptLibraries {
     /// Watches the libraries that these policies need. A library no longer needed costs one watch of one object.
     pub(super) fn follow_needed(&mut self, context: &KindContext, policies: &[PolicyInUse]) {
-        let groups = policies.iter().flat_map(|p| &p.compiled.groups);
-        for name in groups.filter_map(|g| match &g.rule {
-            Some(GroupRule::Library(name)) => Some(name),
-            _ => None,
-        }) {
+        for name in libraries_of(policies) {
             if !self.loaded.contains_key(name) {
                 self.loaded.insert(name.clone(), FollowedLibrary::unread(name));
                 let options = FollowOptions {
@@ -89,6 +88,19 @@ impl ScriptLibraries {
         }
     }
 
+    /// The scripts by which these policies judge, where they were read, as they are kept.
+    pub(super) fn scripts_of(&self, policies: &[PolicyInUse]) -> BTreeMap<ConfigMapName, Option<Arc<str>>> {
+        let text_of = |name: &ConfigMapName| self.loaded.get(name)?.known.text.clone().ok();
+        libraries_of(policies).map(|name| (name.clone(), text_of(name))).collect()
+    }
+
+    /// Notes scripts that another process has read: they are in force where their ConfigMap is gone. `true` where that is so.
+    pub(super) fn recall(&mut self, kept: &KeptScripts) -> bool {
+        self.kept = kept.clone();
+        let libraries = self.loaded.iter_mut().filter(|(_, followed)| followed.known.read);
+        libraries.fold(false, |moved, (name, followed)| followed.recall(name, &self.kept) || moved)
+    }
+
     fn apply_event(&mut self, name: &ConfigMapName, event: FollowEvent<ParentObject>) -> bool {
         let Some(followed) = self.loaded.get_mut(name) else { return false };
         match event {
@@ -96,15 +108,15 @@ impl ScriptLibraries {
             FollowEvent::InitApply(object) => followed.list.stage_item((), Arc::new(object)),
             FollowEvent::InitDone => {
                 followed.list.finish_list();
-                return followed.update(name);
+                return followed.update(name, &self.kept);
             }
             FollowEvent::Apply(object) => {
                 followed.list.apply_item((), Arc::new(object));
-                return followed.update(name);
+                return followed.update(name, &self.kept);
             }
             FollowEvent::Delete(_) => {
                 followed.list.remove_item(&());
-                return followed.update(name);
+                return followed.update(name, &self.kept);
             }
             FollowEvent::Failure(FollowFailure { cause, detail }) => {
                 let (config_map, reason) = (name.to_string(), cause.metric_label());
@@ -119,8 +131,8 @@ impl ScriptLibraries {
                 });
                 // A known library is kept; one that was never read will not become readable by waiting.
                 if cause == ApiFailureCause::Forbidden && !followed.known.read {
-                    return followed
-                        .accept(name, LoadedLibrary::without_scripts(name, "not permitted to read it"));
+                    let known = LoadedLibrary::without_scripts(name, "not permitted to read it");
+                    return followed.accept(name, known, &self.kept);
                 }
             }
             FollowEvent::Alive => {}
@@ -132,7 +144,7 @@ impl ScriptLibraries {
 impl LibraryRules for ScriptLibraries {
     fn state(&self, name: &ConfigMapName) -> LibraryState {
         match self.loaded.get(name) {
-            Some(followed) if followed.known.read => match (&followed.trouble, &followed.known.data) {
+            Some(followed) if followed.known.read => match (&followed.trouble, &followed.known.text) {
                 (None, Ok(_)) => LibraryState::Current,
                 (Some(why), Ok(_)) => LibraryState::Outdated(why.clone()),
                 (_, Err(why)) => LibraryState::Missing(why.clone()),
@@ -158,56 +170,64 @@ impl FollowedLibrary {
     }
 
     /// The ConfigMap is another one now, or is not there; `true` where that is news.
-    fn update(&mut self, name: &ConfigMapName) -> bool {
+    fn update(&mut self, name: &ConfigMapName, kept: &KeptScripts) -> bool {
         let Some(items) = self.list.items() else { return false };
         let known = items.get(&()).map_or_else(
             || LoadedLibrary::without_scripts(name, "not found"),
             |object| parse_config_map(name, object),
         );
-        self.accept(name, known)
+        self.accept(name, known, kept)
     }
 
-    fn accept(&mut self, name: &ConfigMapName, known: LoadedLibrary) -> bool {
-        let trouble = known.data.as_ref().err().cloned();
+    fn accept(&mut self, name: &ConfigMapName, known: LoadedLibrary, kept: &KeptScripts) -> bool {
+        let trouble = known.text.as_ref().err().cloned();
         let moved = std::mem::replace(&mut self.trouble, trouble) != self.trouble;
-        if let (Some(why), true, Ok(_)) = (&self.trouble, self.known.read, &self.known.data) {
+        if let (Some(why), true, Ok(_)) = (&self.trouble, self.known.read, &self.known.text) {
             if moved {
-                warn!(config_map = %name, why, "cannot use the ConfigMap of health scripts; the scripts that were last read stay in force");
+                warn_of_trouble(name, why);
             }
             return moved;
         }
         // Changes of other data, or of the metadata, change no rule.
-        if self.known.read && self.known.data == known.data {
+        if self.known.read && self.known.text == known.text {
             return moved;
         }
-        known.log_state(name);
         self.known = known;
+        if !self.recall(name, kept) {
+            self.known.log_state(name);
+        }
+        true
+    }
+
+    /// Where the ConfigMap is gone or cannot be used, what another process has read of it is in force; `true` where that is so.
+    fn recall(&mut self, name: &ConfigMapName, kept: &KeptScripts) -> bool {
+        let (Some(why), Err(_)) = (&self.trouble, &self.known.text) else { return false };
+        let kept = kept.find(name).map(|data| LoadedLibrary::new(name, Ok(data), "as kept"));
+        let Some(kept) = kept.filter(|kept| kept.text.is_ok()) else { return false };
+        warn_of_trouble(name, why);
+        self.known = kept;
         true
     }
 }
 
 impl LoadedLibrary {
-    fn new(
-        name: &ConfigMapName,
-        data: Result<BTreeMap<String, String>, String>,
-        version: &str,
-    ) -> LoadedLibrary {
+    fn new(name: &ConfigMapName, data: Result<ScriptData, String>, version: &str) -> LoadedLibrary {
         let library = data.and_then(|data| match ScriptLibrary::from_config_map(&data) {
-            Ok(library) => Ok((library, data)),
+            Ok(library) => Ok((library, kept_script_text(&data))),
             Err(error) => Err(error.to_string()),
         });
-        let (library, data) = match library {
-            Ok((library, data)) => (library, Ok(data)),
+        let (library, text) = match library {
+            Ok((library, text)) => (library, Ok(text)),
             Err(why) => (ScriptLibrary::default(), Err(why)),
         };
         let scripts = Arc::new(library);
-        let trouble = data.as_ref().err().map(String::as_str);
+        let trouble = text.as_ref().err().map(String::as_str);
         let (rule, source) = compile_library_rule(name, Arc::clone(&scripts), trouble, version);
-        LoadedLibrary { rule, scripts, source, data, read: true }
+        LoadedLibrary { rule, scripts, source, text, read: true }
     }
 
     fn log_state(&self, name: &ConfigMapName) {
-        if let Err(why) = &self.data {
+        if let Err(why) = &self.text {
             warn!(config_map = %name, why, "cannot load health scripts from ConfigMap; kinds judged by it report Unknown");
             return;
         }
@@ -231,9 +251,26 @@ fn parse_config_map(name: &ConfigMapName, object: &ParentObject) -> LoadedLibrar
     let parsed = serde_json::from_str::<ConfigMapData>(object.text.get()).map_err(|error| error.to_string());
     let rules = parsed.map(|config| {
         let data = config.data.unwrap_or_default().into_iter();
-        data.filter(|(key, _)| key.starts_with("resource.customizations")).collect()
+        data.filter(|(key, _)| is_script_key(key)).collect()
     });
     LoadedLibrary::new(name, rules, &object.child.meta.resource_version.to_string())
+}
+
+/// ConfigMaps by whose scripts these policies judge.
+fn libraries_of(policies: &[PolicyInUse]) -> impl Iterator<Item = &ConfigMapName> {
+    let groups = policies.iter().flat_map(|policy| &policy.compiled.groups);
+    groups.filter_map(|group| match &group.rule {
+        Some(GroupRule::Library(name)) => Some(name),
+        _ => None,
+    })
+}
+
+fn warn_of_trouble(name: &ConfigMapName, why: &str) {
+    warn!(
+        config_map = %name,
+        why,
+        "cannot use the ConfigMap of health scripts; the scripts that were last read stay in force"
+    );
 }
 
 fn config_map_kind() -> ApiKind {
@@ -248,119 +285,4 @@ fn config_map_kind() -> ApiKind {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::{Value, json};
-
-    fn name() -> ConfigMapName {
-        ConfigMapName { namespace: "argocd".to_owned(), name: "argocd-cm".to_owned() }
-    }
-
-    fn followed() -> ScriptLibraries {
-        ScriptLibraries {
-            loaded: [(name(), FollowedLibrary::unread(&name()))].into(),
-            ..ScriptLibraries::default()
-        }
-    }
-
-    fn map(version: u32, data: &Value) -> ParentObject {
-        let map = json!({ "metadata": { "name": "argocd-cm", "uid": "u", "resourceVersion": version.to_string() }, "data": data });
-        serde_json::from_value(map).expect("a ConfigMap")
-    }
-
-    fn says(libraries: &ScriptLibraries) -> String {
-        let text = r#"{"apiVersion":"example.com/v1","kind":"Shard"}"#;
-        let (rule, _) = libraries.library_rule(&name());
-        rule.judge_object(rollcall_cel::ObjectJson::Text(text), readiness::Time::default())
-            .assessment
-            .verdict
-            .reason
-            .to_string()
-    }
-
-    #[test]
-    fn only_a_change_of_scripts_is_news() {
-        let mut libraries = followed();
-        let data = json!({ "resource.customizations.health.example.com_Shard": "return nil", "url": "a" });
-        assert!(!libraries.is_read(&name()), "before its list was through");
-        assert!(!libraries.apply_event(&name(), FollowEvent::Init));
-        assert!(!libraries.apply_event(&name(), FollowEvent::InitApply(map(1, &data))));
-        assert!(!libraries.is_read(&name()), "half a list");
-        assert!(libraries.apply_event(&name(), FollowEvent::InitDone));
-        let mut other = data.clone();
-        other["url"] = json!("b");
-        assert!(!libraries.apply_event(&name(), FollowEvent::Apply(map(2, &other))));
-        other["resource.customizations.health.example.com_Shard"] = json!("return {}");
-        assert!(libraries.apply_event(&name(), FollowEvent::Apply(map(3, &other))));
-        assert!(libraries.apply_event(&name(), FollowEvent::Delete(map(4, &other))));
-    }
-
-    #[test]
-    fn one_that_does_not_exist_is_known_not_to_when_the_list_is_through() {
-        let mut libraries = followed();
-        assert!(!libraries.apply_event(&name(), FollowEvent::Init));
-        assert!(libraries.apply_event(&name(), FollowEvent::InitDone));
-        assert!(libraries.is_read(&name()));
-        let expected = "ConfigMap argocd/argocd-cm (not found) has no script for Shard of example.com/v1: \
-                        no resource.customizations.health.example.com_Shard, no wildcard";
-        assert_eq!(says(&libraries), expected);
-        assert!(!libraries.apply_event(&name(), FollowEvent::Init));
-        assert!(!libraries.apply_event(&name(), FollowEvent::InitDone), "still not there");
-    }
-
-    fn list(libraries: &mut ScriptLibraries, maps: impl IntoIterator<Item = ParentObject>) -> bool {
-        libraries.apply_event(&name(), FollowEvent::Init);
-        for map in maps {
-            libraries.apply_event(&name(), FollowEvent::InitApply(map));
-        }
-        libraries.apply_event(&name(), FollowEvent::InitDone)
-    }
-
-    #[test]
-    fn scripts_of_a_map_that_is_gone_or_cannot_be_read_stay_in_force_until_it_is_mended() {
-        let script = |script: &str| json!({ "resource.customizations.health.example.com_Shard": script });
-        let mut libraries = followed();
-        assert!(list(&mut libraries, [map(1, &script("return { status = 'Healthy', message = 'one' }"))]));
-        let before = says(&libraries);
-        assert_eq!(libraries.state(&name()), LibraryState::Current);
-        assert!(list(&mut libraries, []), "a deletion that no watch brought is seen by the next list");
-        assert_eq!(libraries.state(&name()), LibraryState::Outdated("not found".to_owned()));
-        assert_eq!(says(&libraries), before);
-        assert!(!list(&mut libraries, []), "still not there");
-        assert!(
-            libraries.apply_event(
-                &name(),
-                FollowEvent::Apply(map(2, &json!({ "resource.customizations": "a: [" })))
-            )
-        );
-        assert_eq!(says(&libraries), before);
-        assert!(libraries.apply_event(
-            &name(),
-            FollowEvent::Apply(map(3, &script("return { status = 'Degraded', message = 'two' }")))
-        ));
-        assert_eq!(libraries.state(&name()), LibraryState::Current);
-        assert_ne!(says(&libraries), before);
-    }
-
-    #[test]
-    fn a_list_that_breaks_off_takes_no_scripts_away() {
-        let mut libraries = followed();
-        let data = json!({ "resource.customizations.health.example.com_Shard": "return nil" });
-        list(&mut libraries, [map(1, &data)]);
-        libraries.apply_event(&name(), FollowEvent::Init);
-        libraries.apply_event(&name(), FollowEvent::Init);
-        assert_eq!(libraries.state(&name()), LibraryState::Current);
-    }
-
-    #[test]
-    fn a_block_that_cannot_be_read_says_why() {
-        let mut libraries = followed();
-        list(&mut libraries, [map(1, &json!({ "resource.customizations": "a: [" }))]);
-        assert!(
-            says(&libraries)
-                .starts_with("ConfigMap argocd/argocd-cm (failed to read resource.customizations"),
-            "{}",
-            says(&libraries)
-        );
-    }
-}
+mod tests;

@@ -3,8 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use kube::CustomResourceExt;
 use sandbox::{SandboxOptions, SandboxServer};
 use serde_json::{Value, json};
+
+/// Where records, and what else is kept, are.
+pub(crate) const OWN_NAMESPACE: &str = "rollcall";
 
 /// A running cluster.
 pub(crate) struct LiveCluster {
@@ -45,6 +49,16 @@ impl LiveCluster {
     pub(crate) fn count_told(&self, status: &str) -> usize {
         let databases = self.server.lock_store().list_objects("example.com/v1", "Database", "");
         databases.iter().filter(|database| condition(database, "Ready")["status"] == status).count()
+    }
+
+    /// Creates Rollcall's own namespace and definitions.
+    pub(crate) fn install(&self) {
+        self.create(
+            &json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": OWN_NAMESPACE } }),
+        );
+        for crd in [api::ReadinessPolicy::crd(), api::ReadinessGroup::crd(), api::ReadinessRecord::crd()] {
+            self.create(&serde_json::to_value(crd).unwrap());
+        }
     }
 
     pub(crate) fn create(&self, object: &Value) -> Value {

@@ -18,6 +18,7 @@ mod groups;
 mod heavy_object;
 mod hostile_library;
 mod in_force;
+mod kept_scripts;
 mod large;
 mod least_grants;
 mod least_rights;

@@ -1,23 +1,18 @@
 //! What policies write is kept before it is written: whenever a process is killed, the next one knows what is its own.
 
-use kube::CustomResourceExt;
 use sandbox::{FaultAction, InjectedFault, LoggedRequest};
 use serde_json::{Value, json};
 
-use super::cluster::{LiveCluster, condition, custom, policy};
+use super::cluster::{LiveCluster, OWN_NAMESPACE, condition, custom, policy};
 use super::service::{RunningService, until};
 
-const HOME: &str = "rollcall";
 const OWN: &str = "rollcall.dev/v1alpha1";
 const INVENTORY: &str = "/api/v1/namespaces/rollcall/configmaps/rollcall-inventory";
 
 /// A database that is ready, of an operator that says nothing of generations, and a policy in the cluster.
 async fn start_cluster(name: &str) -> LiveCluster {
     let cluster = LiveCluster::start(name).await;
-    cluster.create(&json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": HOME } }));
-    for crd in [api::ReadinessPolicy::crd(), api::ReadinessGroup::crd(), api::ReadinessRecord::crd()] {
-        cluster.create(&serde_json::to_value(crd).unwrap());
-    }
+    cluster.install();
     let database = cluster.create(&custom("Database", "orders"));
     cluster.below(&database, super::cluster::pod("orders-0", None));
     cluster.create(&policy("Database", "", "Pod"));
@@ -34,7 +29,7 @@ fn edit_type(cluster: &LiveCluster, to: &str) {
 }
 
 fn run(cluster: &LiveCluster, more: &[&str]) -> RunningService {
-    let args = [&["--records-namespace", HOME], more].concat();
+    let args = [&["--records-namespace", OWN_NAMESPACE], more].concat();
     RunningService::start(cluster, &args, &[])
 }
 
@@ -65,7 +60,7 @@ fn sequence(cluster: &LiveCluster) -> Vec<&'static str> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_parent_is_written_before_it_is_kept_what_its_policy_writes() {
-    const ELECT: [&str; 3] = ["--leader-elect", "--lease-namespace", HOME];
+    const ELECT: [&str; 3] = ["--leader-elect", "--lease-namespace", OWN_NAMESPACE];
     for (name, election) in [("written-ahead", &[][..]), ("written-ahead-elected", &ELECT)] {
         let cluster = start_cluster(name).await;
         let first = run(&cluster, election);

@@ -46,7 +46,7 @@ async fn writes_that_do_not_last_are_tried_ever_more_rarely_though_requests_betw
         let server = ReviewServer::new(answer);
         let mut keeper = client_of(&server, leader());
         let mut told = keeper.published.subscribe();
-        let mut inventory = Some(ConditionInventory::read(&one_policy()).0);
+        let mut inventory = Some(KeptState::read(&one_policy()).0);
         let end = Instant::now() + Duration::from_mins(30);
         let mut changes = 0;
         while Instant::now() < end {
@@ -64,7 +64,7 @@ async fn writes_that_do_not_last_are_tried_ever_more_rarely_though_requests_betw
 }
 
 /// Goes on until nothing waits for the inventory: what was read meanwhile.
-async fn settle_plan(client: &mut InventoryClient, kept: &mut Option<ConditionInventory>) -> Vec<String> {
+async fn settle_plan(client: &mut InventoryClient, kept: &mut Option<KeptState>) -> Vec<String> {
     let mut read = Vec::new();
     loop {
         client.begin_request(true, kept);
@@ -86,7 +86,7 @@ async fn a_plan_waits_until_what_policies_wrote_is_known_and_what_they_are_to_wr
 
     // The server has something else than is to be kept: one write is waited for, whatever comes of it.
     for answer in [empty_writes as ReviewAnswer, lack_namespace] {
-        let mut kept = Some(ConditionInventory::read(&one_policy()).0);
+        let mut kept = Some(KeptState::read(&one_policy()).0);
         let server = ReviewServer::new(answer);
         settle_plan(&mut client_of(&server, leader()), &mut kept).await;
         assert_eq!(server.asked(), 2, "a read and a write");
@@ -117,13 +117,13 @@ async fn a_standby_reads_what_policies_wrote_once_and_again_when_it_leads() {
 
 #[test]
 fn what_somebody_has_emptied_is_found_by_the_next_read_and_written_again() {
-    let (mut inventory, unreadable) = ConditionInventory::read(&one_policy());
+    let (mut inventory, unreadable) = KeptState::read(&one_policy());
     assert!(unreadable.is_empty(), "{unreadable:?}");
     let stored = |data| StoredInventory { version: Some("1".to_owned()), data };
     assert_eq!(wanted_request(None, Some(&inventory), false), Some(WantedRequest::Read));
-    let (asked, _) = inventory.next_unconfirmed().expect("nothing has shown the policy yet");
+    let (asked, _) = inventory.conditions.next_unconfirmed().expect("nothing has shown the policy yet");
     let asked = asked.to_owned();
-    inventory.confirm(&asked, false);
+    inventory.conditions.confirm(&asked, false);
     let kept = inventory.to_data();
     assert_eq!(wanted_request(Some(&stored(kept.clone())), Some(&inventory), false), None);
     let again = wanted_request(Some(&stored(kept.clone())), Some(&inventory), true);

@@ -296,7 +296,7 @@ fn kept(items: &[(&str, &str, &str)]) -> InventoryResult {
         let on_kind = json!({ "group": "example.com", "kind": name, "types": [of] });
         ((*uid).to_owned(), json!({ "policy": name, "written": [on_kind] }).to_string())
     };
-    let (read, unreadable) = ConditionInventory::read(&items.iter().map(item).collect());
+    let (read, unreadable) = KeptState::read(&items.iter().map(item).collect());
     assert!(unreadable.is_empty(), "{unreadable:?}");
     InventoryResult::Read(read)
 }
@@ -313,7 +313,7 @@ fn what_a_policy_left_that_went_while_nothing_ran_is_released_when_the_server_co
     assert!(!state.apply_inventory(kept(&[("uid-b", "b", "Ready")])), "nobody knows yet whether it is gone");
     assert_eq!(decided(&mut state), (vec!["a".to_owned()], Vec::new()));
     let unconfirmed = |state: &PolicyTaskState| {
-        let asked = state.inventory.as_ref().and_then(ConditionInventory::next_unconfirmed);
+        let asked = state.inventory.as_ref().and_then(|kept| kept.conditions.next_unconfirmed());
         asked.map(|(uid, name)| format!("{uid} {name}"))
     };
     assert_eq!(unconfirmed(&state), Some("uid-b b".to_owned()));

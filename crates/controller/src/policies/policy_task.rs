@@ -1,15 +1,11 @@
 //! Task that watches policies: each change creates a new plan, and the state of each plan is written to the policies'
 //! status.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use policy::{
-    FoundPolicy, OtherPolicy, PolicyBook, PolicySettings, ReleaseIdentity, Released, WatchPlan, build_plan,
-};
-use readiness::Time;
+use policy::{FoundPolicy, OtherPolicy, PolicySettings, ReleaseIdentity, WatchPlan, build_plan};
 use rollcall_core::StagedList;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
@@ -21,16 +17,14 @@ use watcher::wire::ChildObject;
 use watcher::{ApiKind, FollowEvent, FollowFailure, ParentObject, WireObject, follow};
 
 use super::departures::Departure;
-use super::grants::{GrantFindings, GrantResult, GrantSettings, RightsGranter};
+use super::grants::{GrantFindings, GrantSettings, RightsGranter};
 use super::group_policies::GroupPolicies;
 use super::inventory_client::{InventoryClient, InventorySettings};
 use super::namespace_selection::{apply_namespace_event, policies_choosing_otherwise};
-use super::other_releases::OtherReleases;
-use super::policy_task_state::{PolicyTaskState, REFUSED_FOR_LONG};
+use super::policy_task_state::PolicyTaskState;
 use super::release_check::ReleaseCheck;
-use super::rights::{ReviewResult, RightsReviewer};
 use super::status::{PolicyStatusWriter, PolicyTroubles};
-use super::task_inputs::{namespaces_move, rules_move, status_is_due};
+use super::task_inputs::{namespaces_move, next_in_time, rights_move, rules_move, status_is_due};
 use super::watched_kinds::{group_kind, namespace_kind, policy_kind};
 use crate::clock::ServerClock;
 use crate::kind_tasks::{KindContext, KindRequest, KindTasks};
@@ -93,10 +87,7 @@ impl PolicyTask {
         let mut records = self.context.records.trouble.subscribe();
         let writes_status = matches!(self.source, PolicySource::Cluster(_));
         loop {
-            inventory.begin_request(writes_status && state.policies.items().is_some(), &mut state.inventory);
-            let awaits_inventory = writes_status && inventory.is_awaited(state.inventory.as_ref());
-            self.leadership_gate.update(!writes_status || inventory.leads(), awaits_inventory);
-            if state.plan_is_due && !awaits_inventory {
+            if self.keeps_what_is_written(&mut inventory, &mut state) && state.plan_is_due {
                 work_beside(true, || self.follow_decided(&mut state, &mut kinds))?;
             }
             let is_moved = tokio::select! {
@@ -122,12 +113,12 @@ impl PolicyTask {
                     self.on_namespaces_moved(event, &mut state, &mut kinds)?;
                     false
                 }
-                () = self.next_in_time(&state.refused_since, &state.others, state.decided_at) => true,
+                () = next_in_time(&self.clock, &state.refused_since, &state.others, state.decided_at) => true,
                 () = self.context.refusals.notified(), if writes_status => {
                     state.rights.doubt(&self.context);
                     false
                 }
-                () = self.rights_move(&mut state.rights, (&state.book, &state.released, state.policies.items()), &mut granter), if writes_status => {
+                () = rights_move(&self.context, &mut state.rights, (&state.book, &state.released, state.policies.items()), &mut granter), if writes_status => {
                     self.write_statuses(&state, granter.findings(), &mut statuses);
                     false
                 }
@@ -141,11 +132,19 @@ impl PolicyTask {
                 }
             };
             if is_moved {
-                // It compiles every policy.
-                work_beside(true, || self.decide(&mut state));
+                self.decide(&mut state);
                 self.write_claims(&state, &mut statuses);
             }
         }
+    }
+
+    /// Begins what is to be asked of the inventory. `true` once it has what policies are to write, or nobody waits for it.
+    fn keeps_what_is_written(&self, inventory: &mut InventoryClient, state: &mut PolicyTaskState) -> bool {
+        let PolicySource::Cluster(_) = self.source else { return true };
+        inventory.begin_request(state.policies.items().is_some(), &mut state.inventory);
+        let is_awaited = inventory.is_awaited(state.inventory.as_ref());
+        self.leadership_gate.update(inventory.leads(), is_awaited);
+        !is_awaited
     }
 
     /// Returns `true` if somebody waits until entries are gone that are to be removed.
@@ -171,33 +170,6 @@ impl PolicyTask {
             }
         }
         Ok((state, kinds))
-    }
-
-    /// Waits until other rights lack than before, or some were granted or taken away.
-    async fn rights_move(
-        &self,
-        rights: &mut RightsReviewer,
-        (book, released, found): (&PolicyBook, &Released, Option<&BTreeMap<String, FoundPolicy>>),
-        granter: &mut RightsGranter,
-    ) {
-        loop {
-            tokio::select! {
-                result = rights.next_result(&self.context, book, released) => {
-                    if result != ReviewResult::Unanswered {
-                        granter.on_review(rights.demand(), found.into_iter().flat_map(BTreeMap::values));
-                    }
-                    if result == ReviewResult::Changed {
-                        return;
-                    }
-                }
-                result = granter.next_result() => {
-                    if result == GrantResult::RightsMoved {
-                        rights.expect_change();
-                    }
-                    return;
-                }
-            }
-        }
     }
 
     fn write_statuses(
@@ -261,23 +233,6 @@ impl PolicyTask {
         }
     }
 
-    /// Waits until a policy that was never accepted has been refused for [`REFUSED_FOR_LONG`], when its Trues are taken back, or
-    /// until something is to be decided of policies of other releases.
-    /// `decided_at`: what was due then was looked at.
-    async fn next_in_time(
-        &self,
-        refused_since: &BTreeMap<String, Time>,
-        others: &OtherReleases,
-        decided_at: Time,
-    ) {
-        let taken_back = refused_since.values().map(|since| *since + REFUSED_FOR_LONG);
-        let next = taken_back.filter(|at| *at > decided_at).chain(others.next_step(decided_at)).min();
-        match next {
-            Some(at) => tokio::time::sleep(at - self.clock.now()).await,
-            None => std::future::pending().await,
-        }
-    }
-
     fn policy_events(&self) -> BoxStream<'static, FollowEvent<ParentObject>> {
         match &self.source {
             PolicySource::Cluster(_) => self.follow_own(policy_kind),
@@ -303,7 +258,8 @@ impl PolicyTask {
     /// Decides which policies are in force. A plan is due then, which is followed once the inventory has them: a process that is
     /// killed after its first write leaves nothing that the next one takes for somebody else's.
     fn decide(&self, state: &mut PolicyTaskState) {
-        if state.decide(&self.settings, self.clock.now()) {
+        // It compiles every policy.
+        if work_beside(true, || state.decide(&self.settings, self.clock.now())) {
             self.context.metrics.planned.policies_refused(state.refusals());
             state.libraries.follow_needed(&self.context, &state.book.in_use);
             state.plan_is_due = true;

@@ -78,11 +78,7 @@ impl PolicyTask {
     ) -> anyhow::Result<()> {
         let (mut state, mut kinds) = self.begin()?;
         let (mut events, mut groups) = (self.policy_events(), self.group_events());
-        let notices = self.grants.notices.clone();
-        let mut statuses =
-            PolicyStatusWriter::new(&self.context, self.clock.clone(), self.leadership.clone(), notices);
-        let mut granter = RightsGranter::new(&self.context, self.grants.clone(), self.leadership.clone());
-        let mut inventory = InventoryClient::new(&self.context, &self.inventory, self.leadership.clone());
+        let (mut statuses, mut granter, mut inventory) = self.writers();
         let (mut releases, mut snapshot) = (ReleaseCheck::default(), self.snapshot.clone());
         let mut records = self.context.records.trouble.subscribe();
         let writes_status = matches!(self.source, PolicySource::Cluster(_));
@@ -136,6 +132,17 @@ impl PolicyTask {
                 self.write_claims(&state, &mut statuses);
             }
         }
+    }
+
+    /// What writes while this replica leads.
+    fn writers(&self) -> (PolicyStatusWriter, RightsGranter, InventoryClient) {
+        let (context, leadership) = (&self.context, || self.leadership.clone());
+        let notices = self.grants.notices.clone();
+        (
+            PolicyStatusWriter::new(context, self.clock.clone(), leadership(), notices),
+            RightsGranter::new(context, self.grants.clone(), leadership()),
+            InventoryClient::new(context, &self.inventory, leadership()),
+        )
     }
 
     /// Begins what is to be asked of the inventory. `true` once it has what policies are to write, or nobody waits for it.

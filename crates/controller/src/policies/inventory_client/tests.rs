@@ -96,7 +96,7 @@ async fn a_plan_waits_until_what_policies_wrote_is_known_and_what_they_are_to_wr
 #[tokio::test(start_paused = true)]
 async fn a_standby_reads_what_policies_wrote_once_and_again_when_it_leads() {
     let clock = ServerClock::assume_local().local_clock();
-    let (leadership, handle) = Leadership::with_handle(clock.clone());
+    let (leadership, handle) = Leadership::with_handle(clock);
     let server = ReviewServer::new(keep_one_policy);
     let mut client = client_of(&server, leadership);
     let known = one_policy().into_keys().collect::<Vec<_>>();

@@ -53,6 +53,28 @@ pub struct AcceptedPolicy {
     /// Why the spec is not kept, where it is not.
     #[serde(default)]
     pub omitted: Option<String>,
+    /// Minor version of Rollcall that accepted it, for example `0.1`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub version: Option<String>,
+    /// What another version had accepted before. It is in force again after a rollback to one that cannot use `spec`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earlier: Option<EarlierPolicy>,
+}
+
+/// A spec that another version of Rollcall had accepted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EarlierPolicy {
+    /// The generation that it was accepted in.
+    pub generation: i64,
+    /// The spec as JSON text, of at most 64 KiB.
+    #[schemars(length(max = 65536))]
+    pub spec: String,
+    /// Minor version that accepted it; absent where that did not say so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub version: Option<String>,
 }
 
 /// What one release of Rollcall says of a policy that it accepted.

@@ -88,7 +88,8 @@ impl<'f> Candidate<'f> {
         registry: &mut IdRegistry,
     ) -> Self {
         let known = known.filter(|known| known.uid == found.uid).cloned();
-        let last = known.or_else(|| AcceptedSpec::kept_by(found)).and_then(|last| {
+        let kept: Vec<_> = known.map_or_else(|| AcceptedSpec::kept_by(found).collect(), |known| vec![known]);
+        let last = kept.into_iter().find_map(|last| {
             let compiled = found.compile_as_own(&last.spec, settings).ok()?;
             registry.enroll(&compiled).is_ok().then_some((last, compiled))
         });

@@ -152,6 +152,67 @@ fn what_is_kept_names_no_default_and_a_text_that_does_is_not_written_anew() {
     }
 }
 
+/// Minor version of this program.
+const OWN_VERSION: &str = concat!(env!("CARGO_PKG_VERSION_MAJOR"), ".", env!("CARGO_PKG_VERSION_MINOR"));
+
+/// What this version and another one, one minor version before or after it, keep of a policy.
+fn kept_of_two(last: (&str, Value), earlier: (&str, Value)) -> Value {
+    let text = |(version, spec): (&str, Value), generation: i64| json!({ "version": version, "generation": generation, "spec": spec.to_string() });
+    let mut kept = text(last, 2);
+    kept["earlier"] = text(earlier, 1);
+    json!({ "accepted": kept })
+}
+
+/// A field that this version does not know.
+fn from_the_future() -> Value {
+    let mut spec = databases("status.ready");
+    spec["futureField"] = json!(true);
+    spec
+}
+
+#[test]
+fn after_a_rollback_what_this_version_had_accepted_is_in_force_until_it_can_read_what_there_is() {
+    let status = kept_of_two(("9.9", from_the_future()), (OWN_VERSION, databases("status.before")));
+    let mut decided = PolicyDecisions::default();
+    decided.decide(&[with_status("a", 2, from_the_future(), status.clone())]);
+    assert!(decided.in_force()[0].2.contains("status.before"), "{:?}", decided.in_force());
+    assert!(decided.why("a").contains("futureField"), "{}", decided.why("a"));
+    let accepted = &decided.book.accepted["a"];
+    assert_eq!(accepted.generation, 1);
+    assert_eq!(
+        json!({ "accepted": &*accepted.kept })["accepted"]["spec"],
+        status["accepted"]["spec"],
+        "the newer one goes on from its own"
+    );
+
+    // What does not compile here is as if it were not there, too.
+    let status = kept_of_two(("9.9", databases("status.(")), (OWN_VERSION, databases("status.before")));
+    let mut decided = PolicyDecisions::default();
+    decided.decide(&[with_status("a", 2, databases("status.("), status)]);
+    assert!(decided.in_force()[0].2.contains("status.before"));
+}
+
+#[test]
+fn what_another_version_accepted_last_is_kept_beside_what_this_one_accepts() {
+    let kept =
+        |decided: &PolicyDecisions| serde_json::to_value(&*decided.book.accepted["a"].kept).expect("JSON");
+    let text = |spec: &Value| serde_json::from_str::<Value>(spec.as_str().expect("text")).expect("JSON");
+    let other = json!({ "accepted": { "version": "9.9", "generation": 1, "spec": databases("status.other").to_string() } });
+    let mut decided = PolicyDecisions::default();
+    decided.decide(&[with_status("a", 2, databases("status.first"), other)]);
+    let first = kept(&decided);
+    assert_eq!((&first["earlier"]["version"], &first["earlier"]["generation"]), (&json!("9.9"), &json!(1)));
+    assert_eq!(text(&first["earlier"]["spec"]), databases("status.other"));
+    decided.decide(&[with_status("a", 3, databases("status.second"), json!({ "accepted": first }))]);
+    let second = kept(&decided);
+    assert_eq!(text(&second["spec"]), databases("status.second"));
+    assert_eq!(second["earlier"], first["earlier"], "no edit under this version takes its place");
+
+    let mut alone = PolicyDecisions::default();
+    alone.decide(&[policy("a", 1, databases("status.first"))]);
+    assert_eq!((&kept(&alone)["earlier"], &kept(&alone)["version"]), (&Value::Null, &json!(OWN_VERSION)));
+}
+
 /// What somebody wrote into a status, of whom nobody knows who it was.
 fn forged(generation: i64, spec: &Value) -> Value {
     json!({ "accepted": { "generation": generation, "spec": spec.to_string() } })

@@ -153,7 +153,9 @@ impl InventoryClient {
             return false;
         }
         let Some(stored) = &self.stored else { return true };
-        self.leads && inventory.is_none_or(|inventory| !inventory.is_kept_in(&stored.data))
+        // Where nothing is under way, nothing was to be written.
+        let may_lack = self.leads && self.under_way.is_some();
+        may_lack && inventory.is_none_or(|inventory| !inventory.is_kept_in(&stored.data))
     }
 
     /// Returns `true` if this process leads, as was last seen.

@@ -58,7 +58,11 @@ fn without_a_cluster_it_says_where_one_was_looked_for() {
         assert!(words.contains(part), "{part} is not in {words}");
     }
     let (code, words) = done(&["run", "--kubeconfig", "/no/such/file"]);
-    assert!(code == Some(2) && words.contains("failed to read kubeconfig /no/such/file"), "{words}");
+    assert!(
+        code == Some(2) && words.contains("failed to read kubeconfig /no/such/file: No such file"),
+        "{words}"
+    );
+    assert_eq!(words.matches("No such file").count(), 1, "{words}");
 }
 
 /// An in-memory cluster, and `rollcall run` against it.

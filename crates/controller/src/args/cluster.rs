@@ -59,13 +59,19 @@ impl ClusterArgs {
         use anyhow::Context;
         if let Some(path) = &self.kubeconfig {
             let place = format!("kubeconfig {}", path.display());
-            return Ok((
-                Kubeconfig::read_from(path).with_context(|| format!("failed to read {place}"))?,
-                place,
-            ));
+            let read = Kubeconfig::read_from(path).map_err(|error| match error {
+                KubeconfigError::ReadConfig(source, _) => anyhow::Error::from(source),
+                other => other.into(),
+            });
+            return Ok((read.with_context(|| format!("failed to read {place}"))?, place));
         }
         let read = Kubeconfig::read();
         let none = matches!(&read, Err(KubeconfigError::FindPath | KubeconfigError::ReadConfig(..)));
+        let read = read.map_err(|error| match error {
+            // Its source is in its text, too.
+            KubeconfigError::ReadConfig(source, path) => anyhow::anyhow!("{}: {source}", path.display()),
+            other => other.into(),
+        });
         let read = read.context(if none {
             "no cluster configured: found neither a kubeconfig ($KUBECONFIG, ~/.kube/config, --kubeconfig) \
              nor a pod's service account; `rollcall demo` runs without a cluster"

@@ -95,7 +95,9 @@ pub(crate) async fn suggest_policies(cluster: &ClusterArgs, args: &SuggestArgs) 
     if args.mode == SuggestedMode::Write {
         run.suggestions.iter_mut().for_each(PolicySuggestion::let_write);
     }
-    if !run.suggestions.is_empty() || (run.without.is_empty() && !run.saw_nothing_readable()) {
+    let says_nothing = run.suggestions.is_empty() && (!run.without.is_empty() || run.saw_nothing_readable());
+    // A script reads an empty array where a person reads why.
+    if !says_nothing || args.output == SuggestFormat::Json {
         if let Some(folder) = &args.to {
             let text = suggestions_text(&run.suggestions, args);
             write_folder(&client, &run.served, &run.suggestions, &text, folder).await?;

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::{because, mentions, says};
+use acceptance::kind::ObjectAddress;
 use acceptance::objects::owned_by;
 use acceptance::places;
 use acceptance::policies::{TenantPolicies as _, policy_address};
@@ -105,55 +106,106 @@ async fn scripts_of_a_config_map_are_followed_as_it_changes() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
-async fn a_restart_without_the_config_map_of_scripts_takes_no_answer_back() -> Result<()> {
-    let tenant = TestTenant::start("library-gone").await?;
-    tenant.crd(&CrdBuilder::new("Database")).await?;
-    tenant.crd(&CrdBuilder::new("Shard").shapeless()).await?;
-    let key = format!("resource.customizations.health.{}_Shard", tenant.group);
-    let script = "if obj.status ~= nil and obj.status.phase == 'Up' then return { status = 'Healthy' } end\nreturn { status = 'Progressing' }";
-    let map = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "argocd-cm" }, "data": { (&*key): script } });
-    tenant.create(map.clone()).await?;
-    let mut child = tenant.child("Shard");
-    child["ready"] = json!({ "rules": format!("{}/argocd-cm", tenant.name) });
-    tenant.policy("db", "Database", json!({ "children": [child], "settle": "100ms" })).await?;
-    let mut rollcall = tenant.rollcall(&[]).await?;
-    let db = tenant.create(tenant.custom("Database", "db")).await?;
-    tenant.create(owned_by(&db, tenant.custom("Shard", "one"))).await?;
-    let plain = tenant.create(tenant.custom("Database", "failing")).await?;
-    tenant.create(owned_by(&plain, tenant.custom("Shard", "two"))).await?;
-    phase(&tenant, "Up").await?;
-    tenant.until("Database/db", says("Ready", "True")).await?;
-    tenant.until("Database/failing", because("Ready", "ChildrenProgressing")).await?;
-    let policy = policy_address(&tenant, "db")?;
-    let accepted = tenant.until_at(&policy, &says("Accepted", "True")).await?;
+/// A database that is ready, and one whose child is not, by the script of a ConfigMap.
+struct ScriptedDatabases {
+    tenant: TestTenant,
+    rollcall: RollcallProcess,
+    map: Value,
+    policy: ObjectAddress,
+}
 
-    tenant.delete("ConfigMap/argocd-cm").await?;
-    tenant.until_at(&policy, &because("Accepted", "RulesUnavailable")).await?;
-    let names = ["Database/db", "Database/failing"];
-    let mut before = Vec::new();
-    for name in names {
-        before.push(tenant.get(name).await?["metadata"]["resourceVersion"].clone());
+impl ScriptedDatabases {
+    const NAMES: [&str; 2] = ["Database/db", "Database/failing"];
+
+    async fn start(name: &str) -> Result<ScriptedDatabases> {
+        let tenant = TestTenant::start(name).await?;
+        tenant.crd(&CrdBuilder::new("Database")).await?;
+        tenant.crd(&CrdBuilder::new("Shard").shapeless()).await?;
+        let key = format!("resource.customizations.health.{}_Shard", tenant.group);
+        let script = "if obj.status ~= nil and obj.status.phase == 'Up' then return { status = 'Healthy' } end\nreturn { status = 'Progressing' }";
+        let map = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "argocd-cm" }, "data": { (&*key): script } });
+        tenant.create(map.clone()).await?;
+        let mut child = tenant.child("Shard");
+        child["ready"] = json!({ "rules": format!("{}/argocd-cm", tenant.name) });
+        tenant.policy("db", "Database", json!({ "children": [child], "settle": "100ms" })).await?;
+        let rollcall = tenant.rollcall(&[]).await?;
+        let db = tenant.create(tenant.custom("Database", "db")).await?;
+        tenant.create(owned_by(&db, tenant.custom("Shard", "one"))).await?;
+        let plain = tenant.create(tenant.custom("Database", "failing")).await?;
+        tenant.create(owned_by(&plain, tenant.custom("Shard", "two"))).await?;
+        phase(&tenant, "Up").await?;
+        tenant.until("Database/db", says("Ready", "True")).await?;
+        tenant.until("Database/failing", because("Ready", "ChildrenProgressing")).await?;
+        let policy = policy_address(&tenant, "db")?;
+        tenant.until_at(&policy, &says("Accepted", "True")).await?;
+        Ok(ScriptedDatabases { tenant, rollcall, map, policy })
     }
-    let recorder = StateRecorder::start(&tenant, &["Database"]).await?;
-    rollcall.kill()?;
-    rollcall.again().await?;
-    rollcall.until_metric("rollcall_policy_refused", &[], |refused| refused > 0.0).await?;
-    let refused = tenant.until_at(&policy, &mentions("Accepted", "nothing is judged by it")).await?;
+
+    /// The scripts go while it runs, which goes on judging by them.
+    async fn delete_scripts(&self) -> Result<Value> {
+        self.tenant.delete("ConfigMap/argocd-cm").await?;
+        self.tenant.until_at(&self.policy, &because("Accepted", "RulesUnavailable")).await
+    }
+
+    async fn versions(&self) -> Result<Vec<Value>> {
+        let mut versions = Vec::new();
+        for name in Self::NAMES {
+            versions.push(self.tenant.get(name).await?["metadata"]["resourceVersion"].clone());
+        }
+        Ok(versions)
+    }
+}
+
+#[tokio::test]
+async fn a_restart_without_the_config_map_of_scripts_goes_on_judging_by_those_that_were_in_force()
+-> Result<()> {
+    let mut world = ScriptedDatabases::start("library-kept").await?;
+    world.delete_scripts().await?;
+    let before = world.versions().await?;
+    world.rollcall.kill()?;
+    world.rollcall.again().await?;
+    world.rollcall.until_metric("rollcall_policy_refused", &[], |refused| refused > 0.0).await?;
+    let tenant = &world.tenant;
+    tenant
+        .until_at(&world.policy, &mentions("Accepted", "the rules that were last read stay in force"))
+        .await?;
+    assert_eq!(world.versions().await?, before, "nothing is written at rest");
+    phase(tenant, "Down").await?;
+    tenant.until("Database/db", because("Ready", "ChildrenProgressing")).await?;
+    phase(tenant, "Up").await?;
+    tenant.until("Database/db", says("Ready", "True")).await?;
+
+    let before = world.versions().await?;
+    tenant.create(world.map.clone()).await?;
+    tenant.until_at(&world.policy, &says("Accepted", "True")).await?;
+    assert_eq!(world.versions().await?, before, "the same scripts say the same");
+    Ok(())
+}
+
+#[tokio::test]
+async fn where_nobody_kept_the_scripts_either_a_restart_takes_no_answer_back_for_two_minutes() -> Result<()> {
+    let mut world = ScriptedDatabases::start("library-gone").await?;
+    let accepted = world.delete_scripts().await?;
+    let before = world.versions().await?;
+    let recorder = StateRecorder::start(&world.tenant, &["Database"]).await?;
+    world.rollcall.kill()?;
+    world.tenant.delete("ConfigMap/rollcall-inventory").await?;
+    world.rollcall.again().await?;
+    world.rollcall.until_metric("rollcall_policy_refused", &[], |refused| refused > 0.0).await?;
+    let tenant = &world.tenant;
+    let refused = tenant.until_at(&world.policy, &mentions("Accepted", "nothing is judged by it")).await?;
     assert_eq!(refused["status"]["acceptedGeneration"], accepted["status"]["acceptedGeneration"]);
-    phase(&tenant, "Down").await?;
-    for (name, version) in names.iter().zip(&before) {
-        assert_eq!(tenant.get(name).await?["metadata"]["resourceVersion"], *version, "{name}");
-    }
+    phase(tenant, "Down").await?;
+    assert_eq!(world.versions().await?, before);
     tenant.until("Database/db", because("Ready", "PolicyRefused")).await?;
     let recording = recorder.stop().await?;
     assert_eq!(recording.statuses(&tenant.address("Database/db")?, "Ready"), ["True", "Unknown"]);
-    assert_eq!(tenant.get("Database/failing").await?["metadata"]["resourceVersion"], before[1]);
+    assert_eq!(world.versions().await?[1], before[1]);
 
-    tenant.create(map).await?;
-    tenant.until_at(&policy, &says("Accepted", "True")).await?;
+    tenant.create(world.map.clone()).await?;
+    tenant.until_at(&world.policy, &says("Accepted", "True")).await?;
     tenant.until("Database/db", because("Ready", "ChildrenProgressing")).await?;
-    phase(&tenant, "Up").await?;
+    phase(tenant, "Up").await?;
     tenant.until("Database/db", says("Ready", "True")).await?;
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -59,6 +59,13 @@ impl RunningService {
         let kept = log.clone();
         thread::spawn(move || lines.for_each(|line| kept.lock().unwrap().push(line)));
         RunningService { child, address: started.unwrap(), log }
+    }
+
+    /// Tells it to stop, and waits until it has.
+    pub(crate) fn stop(mut self) {
+        let told = Command::new("kill").arg("-TERM").arg(self.process().to_string()).status().unwrap();
+        assert!(told.success());
+        self.child.wait().unwrap();
     }
 
     /// The lines of its log, since it has listened, that contain this.

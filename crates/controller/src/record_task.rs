@@ -151,11 +151,16 @@ impl<'t> RecordTask<'t> {
                 keeper.begin_list();
                 self.event_sender.send(KindEvent::Listing);
             }
-            FollowEvent::InitApply(record) | FollowEvent::Apply(record) => {
-                let value = serde_json::from_str::<Value>(record.text.get()).unwrap_or_default();
-                log_complaints(&record.child.meta.name, &keeper.observe_record(reflector, &value));
+            FollowEvent::InitApply(record) => keeper.stage_record(&content_of(&record)),
+            FollowEvent::Apply(record) => {
+                let complaints = keeper.observe_record(reflector, &content_of(&record));
+                log_complaints(&record.child.meta.name, &complaints);
             }
-            FollowEvent::InitDone => keeper.finish_list(reflector),
+            FollowEvent::InitDone => {
+                for (name, complaints) in keeper.finish_list(reflector) {
+                    log_complaints(&name, &complaints);
+                }
+            }
             FollowEvent::Delete(record) => keeper.observe_deletion(reflector, &record.child.meta.name),
             FollowEvent::Alive => self.event_sender.send(KindEvent::Alive),
             FollowEvent::Failure(trouble) => {
@@ -361,6 +366,10 @@ impl<'t> RecordTask<'t> {
 /// The record would be invalid with what was written: a validation names causes, and a failed precondition none.
 fn is_invalid(status: &kube::core::Status) -> bool {
     status.code == 422 && status.details.as_ref().is_some_and(|details| !details.causes.is_empty())
+}
+
+fn content_of(record: &ParentObject) -> Value {
+    serde_json::from_str(record.text.get()).unwrap_or_default()
 }
 
 fn log_complaints(record: &str, complaints: &[String]) {

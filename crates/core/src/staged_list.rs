@@ -34,6 +34,12 @@ impl<K: Ord + Clone, V: Clone> StagedList<K, V> {
         self.staged.get_or_insert_default().insert(key, value);
     }
 
+    /// As [`StagedList::stage_item`], of items that are also written: what the answer to a write has brought since the list began
+    /// stays where this `is_older`.
+    pub fn stage_newer(&mut self, key: K, value: V, is_older: impl Fn(&V, &V) -> bool) {
+        insert_newer(self.staged.get_or_insert_default(), key, value, is_older);
+    }
+
     /// The list is complete. Items that were known and are not in it any more.
     pub fn finish_list(&mut self) -> BTreeMap<K, V> {
         let listed = self.staged.take().unwrap_or_default();
@@ -52,6 +58,15 @@ impl<K: Ord + Clone, V: Clone> StagedList<K, V> {
         self.complete.as_mut()?.insert(key, value)
     }
 
+    /// As [`StagedList::apply_item`], of one that may come late, like the answer to a write: what is known, or listed, stays where
+    /// this `is_older`. True if it is known now.
+    pub fn apply_newer(&mut self, key: K, value: V, is_older: impl Fn(&V, &V) -> bool) -> bool {
+        if let Some(staged) = &mut self.staged {
+            insert_newer(staged, key.clone(), value.clone(), &is_older);
+        }
+        self.complete.as_mut().is_some_and(|complete| insert_newer(complete, key, value, &is_older))
+    }
+
     /// The watch has seen an item deleted; what it was.
     pub fn remove_item(&mut self, key: &K) -> Option<V> {
         if let Some(staged) = &mut self.staged {
@@ -64,6 +79,20 @@ impl<K: Ord + Clone, V: Clone> StagedList<K, V> {
     pub fn items(&self) -> Option<&BTreeMap<K, V>> {
         self.complete.as_ref()
     }
+}
+
+/// Inserts an item unless it is older than the one of the same key. True if it was inserted.
+fn insert_newer<K: Ord, V>(
+    items: &mut BTreeMap<K, V>,
+    key: K,
+    value: V,
+    is_older: impl Fn(&V, &V) -> bool,
+) -> bool {
+    let stays = items.get(&key).is_some_and(|held| is_older(&value, held));
+    if !stays {
+        items.insert(key, value);
+    }
+    !stays
 }
 
 #[cfg(test)]
@@ -117,5 +146,22 @@ mod tests {
         assert_eq!(list.remove_item(&"b"), Some(2));
         assert_eq!(list.finish_list(), BTreeMap::new());
         assert_eq!(items(&list), [("a", 5)]);
+    }
+
+    #[test]
+    fn what_comes_late_replaces_nothing_newer_known_or_listed() {
+        let is_older = |own: &u8, other: &u8| own < other;
+        let mut list = StagedList::default();
+        assert!(!list.apply_newer("a", 1, is_older), "nothing is known before the first list is complete");
+        list.finish_list();
+        assert!(list.apply_newer("a", 3, is_older) && !list.apply_newer("a", 2, is_older));
+        list.begin_list();
+        list.stage_newer("a", 1, is_older);
+        assert!(!list.apply_newer("a", 2, is_older), "the server's history may have gone back");
+        assert!(list.apply_newer("b", 8, is_older));
+        list.stage_newer("b", 7, is_older);
+        assert_eq!(items(&list), [("a", 3), ("b", 8)]);
+        list.finish_list();
+        assert_eq!(items(&list), [("a", 2), ("b", 8)]);
     }
 }

@@ -256,11 +256,13 @@ impl OfflineIntake {
         for (at, (_, id, _)) in self.kinds.iter().enumerate() {
             let Some(spoken_of) = plan.kinds.get(id).and_then(|kind| kind.records.as_ref()) else { continue };
             let mut keeper = RecordStore::new(spoken_of.clone());
+            keeper.begin_list();
             for (_, record) in self.records.iter().filter(|(of, _)| *of == at) {
                 if let Ok(record) = serde_json::from_str(record.text.get()) {
-                    keeper.observe_record(&core.reflector, &record);
+                    keeper.stage_record(&record);
                 }
             }
+            keeper.finish_list(&core.reflector);
         }
     }
 }

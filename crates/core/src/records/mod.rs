@@ -3,8 +3,11 @@
 //! A record is believed until this process, as the leader, has agreed with it: what the leader before has written is not
 //! lost to a standby that saw less. From then on the reflector's memory is authoritative: edits by others are reverted,
 //! unless they supply an outcome that was Unseen.
+//!
+//! What a list brings is believed when the list is complete; until then what was known goes on to count.
 
 mod codec;
+mod held_records;
 mod job_events;
 mod parent_row_state;
 #[cfg(test)]
@@ -16,27 +19,9 @@ use serde_json::{Value, json};
 use watcher::reflector::{OutcomeParent, Reflector};
 
 pub use codec::RecordedKinds;
+use held_records::{HeldRecord, HeldRecords};
 pub use job_events::JobEvents;
 use parent_row_state::{ParentRowState, row_state};
-
-/// Record as last read.
-#[derive(Clone, Debug, PartialEq)]
-struct HeldRecord {
-    uid: String,
-    version: String,
-    spec: Value,
-    /// Number of lists that had begun when it was read.
-    lists: u64,
-}
-
-impl HeldRecord {
-    /// True if this is a later version of the same record. Since Kubernetes 1.35 resourceVersions of one kind may be
-    /// compared as numbers.
-    fn is_newer(&self, other: &HeldRecord) -> bool {
-        let number = |held: &HeldRecord| held.version.parse::<u64>().ok();
-        self.uid == other.uid && number(self).zip(number(other)).is_some_and(|(own, others)| own > others)
-    }
-}
 
 /// Operation on one record.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,14 +70,11 @@ const MAX_SENT_CONTENTS: usize = 4;
 #[derive(Debug, Default)]
 pub struct RecordStore {
     recorded_kinds: RecordedKinds,
-    records: BTreeMap<String, HeldRecord>,
+    records: HeldRecords,
     /// This process may write.
     leads: bool,
     /// Records that had, since this process leads, the content that it remembers.
     agreed: BTreeSet<String>,
-    listed: Option<BTreeSet<String>>,
-    /// Number of lists that have begun.
-    lists: u64,
     pending: BTreeSet<String>,
     in_flight: BTreeSet<String>,
     /// Parents without a row that were observed to exist.
@@ -124,55 +106,61 @@ impl RecordStore {
             return;
         }
         if leads {
-            self.pending.extend(self.records.keys().cloned());
+            self.pending.extend(self.records.names().cloned());
         } else {
             self.agreed.clear();
             self.last_sent.clear();
         }
     }
 
-    /// Begins a list.
+    /// Begins a list; what another one that broke off has brought counts for nothing.
     pub fn begin_list(&mut self) {
-        self.listed = Some(BTreeSet::new());
-        self.lists += 1;
+        self.records.begin_list();
     }
 
-    /// Completes a list. What it lacks of all that is remembered is written, also what a store before this one could not write.
-    pub fn finish_list(&mut self, reflector: &Reflector) {
-        let listed = self.listed.take().unwrap_or_default();
-        let gone: Vec<_> = self.records.keys().filter(|name| !listed.contains(*name)).cloned().collect();
+    /// Stages a record of the list under way.
+    pub fn stage_record(&mut self, object: &Value) {
+        self.records.stage_record(object);
+    }
+
+    /// Completes a list: what it has brought is believed. What it lacks of all that is remembered is written, also what a store
+    /// before this one could not write. Returns complaints about invalid content, by record.
+    pub fn finish_list(&mut self, reflector: &Reflector) -> Vec<(String, Vec<String>)> {
+        let (listed, gone) = self.records.finish_list();
+        let mut complaints = Vec::new();
+        for name in listed {
+            let about_it = self.believe_record(reflector, &name);
+            if !about_it.is_empty() {
+                complaints.push((name, about_it));
+            }
+        }
         for name in gone {
             self.observe_deletion(reflector, &name);
         }
         let remembered = reflector.outcomes().parents_with_outcomes().into_iter().map(String::from);
-        self.pending.extend(remembered.filter(|name| !self.records.contains_key(name)));
+        self.pending.extend(remembered.filter(|name| self.records.get(name).is_none()));
+        complaints
     }
 
-    /// Observes a record. Returns complaints about invalid content.
+    /// Observes a record that its watch or the answer to a write has brought. Returns complaints about invalid content.
     pub fn observe_record(&mut self, reflector: &Reflector, object: &Value) -> Vec<String> {
-        let word = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
-        let (name, version) = (word("name"), word("resourceVersion"));
-        if let Some(listed) = &mut self.listed {
-            listed.insert(name.clone());
-        }
-        let held = HeldRecord { uid: word("uid"), version, spec: object["spec"].clone(), lists: self.lists };
-        // The response to a write may arrive after newer events of the watch. A list is never older than what was known as
-        // it began: then the server's history has gone back.
-        let is_former = |known: &HeldRecord| self.listed.is_some() && known.lists < self.lists;
-        if self.records.get(&name).is_some_and(|known| known.is_newer(&held) && !is_former(known)) {
-            return Vec::new();
-        }
-        let (whose, outcomes, complaints) = codec::decode_spec(&name, &held.spec, &self.recorded_kinds);
-        if self.last_sent.get(&name).is_some_and(|sent| sent.contains(&held.spec)) {
+        let applied = self.records.apply_record(object);
+        applied.map(|name| self.believe_record(reflector, &name)).unwrap_or_default()
+    }
+
+    /// Believes the content of a record, or takes it for evidence alone. Returns complaints about invalid content.
+    fn believe_record(&mut self, reflector: &Reflector, name: &str) -> Vec<String> {
+        let Some(held) = self.records.get(name) else { return Vec::new() };
+        let (whose, outcomes, complaints) = codec::decode_spec(name, &held.spec, &self.recorded_kinds);
+        if self.last_sent.get(name).is_some_and(|sent| sent.contains(&held.spec)) {
             // More may be known by now than when it was sent.
-            self.agree(&name);
-        } else if self.agreed.contains(&name) {
+            self.agree(name);
+        } else if self.agreed.contains(name) {
             reflector.outcomes().consider_edit(&outcomes);
         } else {
             reflector.outcomes().recall_record(whose, outcomes);
         }
-        self.records.insert(name.clone(), held);
-        self.pending.insert(name);
+        self.pending.insert(name.to_owned());
         complaints
     }
 
@@ -195,7 +183,7 @@ impl RecordStore {
     }
 
     fn forget_record(&mut self, name: &str) {
-        self.records.remove(name);
+        self.records.remove_record(name);
         self.parents_gone.remove(name);
     }
 
@@ -237,7 +225,7 @@ impl RecordStore {
             RecordOperationResult::ParentGone => {
                 reflector.outcomes().forget_parent(name);
                 self.forget_parent(name);
-                if self.records.contains_key(name) {
+                if self.records.get(name).is_some() {
                     self.parents_gone.insert(name.to_owned());
                 }
             }

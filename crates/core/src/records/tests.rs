@@ -12,6 +12,7 @@ use watcher::{ParentObject, ReflectorObject};
 use super::*;
 
 mod leaders;
+mod lists;
 
 /// The store of a process that leads.
 fn led(spoken_of: RecordedKinds) -> RecordStore {
@@ -91,12 +92,16 @@ impl RecordProcess {
         process
     }
 
+    /// Neither kind was listed yet, and there was no record.
     fn blind() -> RecordProcess {
         let reflector = Reflector::new(|| ());
         reflector.set_interest(jobs());
         reflector.set_interest(databases());
         let passes = [KindId(1), KindId(2)].map(|kind| reflector.begin_list(kind, None));
-        RecordProcess { reflector, keeper: led(recorded_kinds()), passes }
+        let mut keeper = led(recorded_kinds());
+        keeper.begin_list();
+        keeper.finish_list(&reflector);
+        RecordProcess { reflector, keeper, passes }
     }
 
     fn list(&self) {
@@ -212,7 +217,7 @@ fn a_record_that_a_restored_server_lists_is_patched_though_its_version_is_older_
     process.keeper.observe_record(&process.reflector, &record);
     process.rests();
     process.keeper.begin_list();
-    process.keeper.observe_record(&process.reflector, &record);
+    process.keeper.stage_record(&record);
     process.keeper.finish_list(&process.reflector);
     assert!(matches!(process.errand(), RecordOperation::Patch { .. }), "it is to be set right");
 }

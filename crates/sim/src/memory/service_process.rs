@@ -204,7 +204,7 @@ impl ServiceProcess {
             world.log_event("records are read");
             self.keeper.begin_list();
             for record in world.records.values() {
-                self.keeper.observe_record(&self.core.reflector, record);
+                self.keeper.stage_record(record);
             }
             self.keeper.finish_list(&self.core.reflector);
             self.record_position = world.record_lines.len();
@@ -244,7 +244,7 @@ impl ServiceProcess {
         world.log_event(format_args!("{brought} of {total} records are listed again"));
         self.keeper.begin_list();
         for record in world.records.values().take(brought) {
-            self.keeper.observe_record(&self.core.reflector, record);
+            self.keeper.stage_record(record);
         }
         if !self.record_list_broken {
             self.keeper.finish_list(&self.core.reflector);

@@ -219,10 +219,12 @@ fn every_invariant_holds_for_every_seed() {
         sum.vanished > count / 2 && sum.returned > count / 4,
         "histories in which no definition is deleted show nothing: {sum:?}"
     );
-    let MemoryCounts { restarts, outages, takeovers, right, unseen, strangers, superseded } = sum.remembered;
+    let MemoryCounts { restarts, outages, takeovers, half_lists, right, unseen, strangers, superseded } =
+        sum.remembered;
     let happened = restarts > 4 * count
         && outages > 2 * count
         && takeovers > count
+        && half_lists > count
         && superseded > 4 * count
         && strangers > 0;
     assert!(

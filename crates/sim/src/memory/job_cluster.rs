@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::job_event_log::JobEventLog;
 use super::simulated_job::{JOB_KIND, JobWatchLine, PARENT_KIND, SimulatedJob, SimulatedParent};
 use crate::scenario::{Dice, DiceStream, Sabotage};
+use crate::timeline::InvariantFailure;
 
 /// Start time of every history, in milliseconds since the Unix epoch.
 const HISTORY_START_MS: i64 = 1_800_000_000_000;
@@ -21,6 +22,8 @@ pub(super) struct JobCluster {
     dice: Dice,
     /// Dice of the relists of records.
     pub(super) relist_dice: Dice,
+    /// Dice of how these go on and break off, and of all lists of a process that stands by.
+    pub(super) record_list_dice: Dice,
     /// Dice of what a process that stands by sees.
     pub(super) standby_dice: Dice,
     strict: bool,
@@ -41,11 +44,13 @@ pub(super) struct JobCluster {
     pub(super) outages: u64,
     /// Processes that took over after they had stood by.
     pub(super) takeovers: u64,
+    /// Lists of records that broke off.
+    pub(super) half_lists: u64,
     /// Unobserved runs that Events revealed.
     pub(super) superseded: u64,
     pub(super) events: JobEventLog,
     pub(super) log: Vec<String>,
-    failure: OnceCell<String>,
+    failure: OnceCell<InvariantFailure>,
 }
 
 pub(super) fn make_uid(class: u32, n: impl Display) -> String {
@@ -67,6 +72,7 @@ impl JobCluster {
         let mut world = JobCluster {
             dice: DiceStream::Jobs.dice(seed),
             relist_dice: DiceStream::JobRelists.dice(seed),
+            record_list_dice: DiceStream::RecordLists.dice(seed),
             standby_dice: DiceStream::JobStandbys.dice(seed),
             strict: seed % 2 == 1,
             sabotage,
@@ -81,6 +87,7 @@ impl JobCluster {
             restarts: 0,
             outages: 0,
             takeovers: 0,
+            half_lists: 0,
             superseded: 0,
             events: JobEventLog::default(),
             log: vec!["of what is remembered:".to_owned()],
@@ -119,11 +126,16 @@ impl JobCluster {
         self.log.push(format!("{:>8.3} {what}", millis_to_seconds(self.now - HISTORY_START_MS)));
     }
 
-    /// Checks a condition; the first that does not hold ends the history.
+    /// Checks a condition on which it rests that a finished Job stays finished.
     pub(super) fn demand(&self, holds: bool, what: impl Display) {
+        self.demand_invariant("a finished job stays finished", holds, what);
+    }
+
+    /// Checks a condition of an invariant; the first that does not hold ends the history.
+    pub(super) fn demand_invariant(&self, invariant: &'static str, holds: bool, what: impl Display) {
         if !holds {
             let at = millis_to_seconds(self.now - HISTORY_START_MS);
-            _ = self.failure.set(format!("at {at:.3} s: {what}"));
+            _ = self.failure.set(InvariantFailure { invariant, detail: format!("at {at:.3} s: {what}") });
         }
     }
 
@@ -131,7 +143,7 @@ impl JobCluster {
         self.failure.get().is_some()
     }
 
-    pub(super) fn first_failure(&self) -> Option<String> {
+    pub(super) fn first_failure(&self) -> Option<InvariantFailure> {
         self.failure.get().cloned()
     }
 

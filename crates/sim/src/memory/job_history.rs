@@ -8,6 +8,7 @@ use super::memory_counts::MemoryCounts;
 use super::service_process::ServiceProcess;
 use super::simulated_job::{JOB_KIND, PARENT_KIND};
 use crate::scenario::Sabotage;
+use crate::timeline::InvariantFailure;
 
 /// Number of steps in each history.
 const HISTORY_STEPS: usize = 400;
@@ -24,12 +25,12 @@ impl JobHistory {
     pub(super) fn new(seed: u64, sabotage: Option<Sabotage>) -> JobHistory {
         let world = JobCluster::new(seed, sabotage);
         let mut service = ServiceProcess::new(&world);
-        service.lead();
+        service.records.lead();
         JobHistory { service, standby: None, world }
     }
 
     /// Plays the history to its end; returns its log, the first violated check, and the counts.
-    pub(super) fn play(mut self) -> (Vec<String>, Option<String>, MemoryCounts) {
+    pub(super) fn play(mut self) -> (Vec<String>, Option<InvariantFailure>, MemoryCounts) {
         for _ in 0..HISTORY_STEPS {
             self.run_step();
             check_memory(&self.world, &self.service);
@@ -121,7 +122,7 @@ impl JobHistory {
         self.world.takeovers += 1;
         standby.catch_up(&mut self.world);
         check_takeover(&self.world, &standby);
-        standby.lead();
+        standby.records.lead();
         self.service = standby;
     }
 
@@ -129,7 +130,7 @@ impl JobHistory {
     fn run_outage(&mut self) {
         self.world.log_event("outage");
         self.world.outages += 1;
-        self.service.stop_process(&mut self.world);
+        self.service.records.stop(&mut self.world);
         for _ in 0..5 + self.world.below(30) {
             self.world.now += self.world.millis_below(1_500);
             match self.world.below(10) {
@@ -162,12 +163,12 @@ impl JobHistory {
     fn restart_service(&mut self) {
         self.world.log_event("restart");
         self.world.restarts += 1;
-        self.service.stop_process(&mut self.world);
+        self.service.records.stop(&mut self.world);
         if self.standby.is_some() && self.world.standby_dice.chance(70) {
             return self.take_over();
         }
         self.service = ServiceProcess::new(&self.world);
-        self.service.lead();
+        self.service.records.lead();
     }
 
     /// Deletes or corrupts a record, as a person might.
@@ -177,7 +178,7 @@ impl JobHistory {
         if self.world.chance(50) {
             self.world.log_event(format_args!("record {name} deleted by hand"));
             self.world.store_record(&name, None);
-            return self.service.observe_record_deleted(&name);
+            return self.service.records.observe_record(&self.service.core.reflector, &name, None);
         }
         self.world.log_event(format_args!("record {name} spoiled by hand"));
         self.world.version += 1;
@@ -185,7 +186,7 @@ impl JobHistory {
         if let Some(mut record) = self.world.records.get(&name).cloned() {
             record["metadata"]["resourceVersion"] = json!(version.to_string());
             record["spec"]["outcomes"][0]["outcome"] = json!("Splendid");
-            self.service.observe_record(&record);
+            self.service.records.observe_record(&self.service.core.reflector, &name, Some(&record));
             self.world.store_record(&name, Some(record));
         }
     }

@@ -168,10 +168,11 @@ pub(super) fn check_takeover(world: &JobCluster, service: &ServiceProcess) {
 
 /// Checks the quiet end state: every recorded outcome is remembered, and every remembered one is recorded.
 pub(super) fn check_memory_at_end(world: &JobCluster, service: &ServiceProcess) -> MemoryCounts {
-    holds!(world, service.is_at_rest() && service.is_listed(PARENT_KIND), "it does not come to rest");
+    holds!(world, service.records.is_at_rest() && service.is_listed(PARENT_KIND), "it does not come to rest");
     let (restarts, outages, superseded) = (world.restarts, world.outages, world.superseded);
-    let takeovers = world.takeovers;
-    let mut tally = MemoryCounts { restarts, outages, takeovers, superseded, ..MemoryCounts::default() };
+    let (takeovers, half_lists) = (world.takeovers, world.half_lists);
+    let mut tally =
+        MemoryCounts { restarts, outages, takeovers, half_lists, superseded, ..MemoryCounts::default() };
     let mut recorded = BTreeMap::new();
     for (name, record) in &world.records {
         for outcome in record["spec"]["outcomes"].as_array().into_iter().flatten() {

@@ -11,6 +11,8 @@ pub struct MemoryCounts {
     pub outages: u64,
     /// Processes that took over after they had stood by.
     pub takeovers: u64,
+    /// Lists of records that broke off.
+    pub half_lists: u64,
     /// Outcomes at the end that match the true history.
     pub right: u64,
     /// Outcomes at the end that are marked as unseen.
@@ -26,6 +28,7 @@ impl AddAssign for MemoryCounts {
         self.restarts += other.restarts;
         self.outages += other.outages;
         self.takeovers += other.takeovers;
+        self.half_lists += other.half_lists;
         self.right += other.right;
         self.unseen += other.unseen;
         self.strangers += other.strangers;

@@ -3,8 +3,8 @@
 //!
 //! It drives the service's own core, reflector and record store over a cluster of its own: watches that lag, lose their
 //! position and lose the race against live reads; outages in which Jobs run again and vanish; Events that come late,
-//! never, or expire too early; records that are written late, twice, or not at all before a crash, and that people
-//! delete and corrupt.
+//! never, or expire too early; records that are written late, twice, or not at all before a crash, that people delete
+//! and corrupt, and that are listed in pieces, again and again, by lists that break off.
 
 mod job_cluster;
 mod job_event_log;
@@ -12,6 +12,7 @@ mod job_history;
 mod memory_checks;
 mod memory_counts;
 mod record_server;
+mod record_wire;
 mod service_process;
 mod simulated_job;
 
@@ -20,11 +21,12 @@ pub use memory_counts::MemoryCounts;
 use job_history::JobHistory;
 
 use crate::scenario::Sabotage;
+use crate::timeline::InvariantFailure;
 
 /// Plays the history of a seed: its log, the first violated check, and the counts.
 pub(crate) fn play_history(
     seed: u64,
     sabotage: Option<Sabotage>,
-) -> (Vec<String>, Option<String>, MemoryCounts) {
+) -> (Vec<String>, Option<InvariantFailure>, MemoryCounts) {
     JobHistory::new(seed, sabotage).play()
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use aggregator::{ChildGroup, EnginePolicy, GroupRole, KindId, KindState, PolicyId, Quorum};
 use readiness::{StuckLimits, Time};
-use rollcall_core::records::{RecordOperation, RecordOperationResult, RecordStore, RecordedKinds};
+use rollcall_core::records::{RecordStore, RecordedKinds};
 use rollcall_core::{Core, GroupSummary, HeldObject, PolicySummary, live_reads};
 use serde_json::Value;
 use timer::{DebounceConfig, Seed};
@@ -17,7 +17,7 @@ use watcher::reflector::{Reflector, RememberedOutcome, RunEnd, RunTrace};
 use watcher::{ParentObject, ReflectorObject};
 
 use super::job_cluster::JobCluster;
-use super::record_server::apply_record_operation;
+use super::record_wire::RecordWire;
 use super::simulated_job::{JOB_KIND, JobWatchLine, PARENT_KIND};
 use crate::scenario::Sabotage;
 
@@ -29,18 +29,10 @@ pub(super) const MEMORY_POLICY: PolicyId = PolicyId(1);
 /// One life of the process.
 pub(super) struct ServiceProcess {
     pub(super) core: Core,
-    keeper: RecordStore,
+    pub(super) records: RecordWire,
     pub(super) after_deletion: OutcomeRetention,
     /// Position of each watch among the lines of its kind; `None` if the kind must be listed.
     watch_positions: BTreeMap<u32, Option<usize>>,
-    records_read: bool,
-    /// A relist of the records broke off: another one is due.
-    record_list_broken: bool,
-    in_flight: Vec<(String, RecordOperation)>,
-    /// Records about which something was done whose answer was lost: the watch will tell of it.
-    unread_records: Vec<String>,
-    /// Position among the lines of records' watch: a process that stands by follows it.
-    record_position: usize,
     /// Times at which Events are still to be listed for unobserved runs.
     event_lists_due: VecDeque<i64>,
 }
@@ -122,14 +114,9 @@ impl ServiceProcess {
         core.reflector.set_interest(parent_interest());
         ServiceProcess {
             core,
-            keeper: RecordStore::new(spoken_of),
+            records: RecordWire::new(RecordStore::new(spoken_of)),
             after_deletion: after,
             watch_positions: BTreeMap::from([(JOB_KIND.0, None), (PARENT_KIND.0, None)]),
-            records_read: false,
-            record_list_broken: false,
-            in_flight: Vec::new(),
-            unread_records: Vec::new(),
-            record_position: 0,
             event_lists_due: VecDeque::new(),
         }
     }
@@ -198,114 +185,55 @@ impl ServiceProcess {
         live_reads::apply_live_read(&self.core.reflector, JOB_KIND, start, Some(known), live.as_ref());
     }
 
-    /// Reads the records, or begins or ends an operation on one.
+    /// Lists the records, or begins or ends an operation on one.
     pub(super) fn step_records(&mut self, world: &mut JobCluster) {
-        if !self.records_read {
-            world.log_event("records are read");
-            self.keeper.begin_list();
-            for record in world.records.values() {
-                self.keeper.stage_record(record);
-            }
-            self.keeper.finish_list(&self.core.reflector);
-            self.record_position = world.record_lines.len();
-            self.records_read = true;
+        if !self.records.is_read() {
+            return self.list_records(world, false);
+        }
+        if world.relist_dice.chance(6) {
+            self.records.lose_watch();
+        }
+        self.list_records(world, false);
+        self.records.observe_unread(&self.core.reflector, world);
+        self.records.step_operations(&self.core.reflector, world);
+    }
+
+    /// Goes on with a list of the records that is due or under way; what happened since it began is told when it is complete.
+    fn list_records(&mut self, world: &mut JobCluster, is_calm: bool) {
+        if !self.records.is_watching() {
+            self.continue_list(world, is_calm);
+            self.records.follow_lines(&self.core.reflector, world, usize::MAX);
+        }
+    }
+
+    fn continue_list(&mut self, world: &mut JobCluster, is_calm: bool) {
+        let is_first = !self.records.is_read();
+        self.records.step_list(&self.core.reflector, world, is_calm);
+        if is_first && self.records.is_read() {
             self.list_events(world);
-            return self.mark_synced(world, RECORD_KIND);
-        }
-        self.observe_unread_records(world);
-        if self.record_list_broken || world.relist_dice.chance(6) {
-            self.relist_records(world);
-        }
-        self.in_flight.extend(self.keeper.take_operations(&self.core.reflector));
-        let at = world.below(self.in_flight.len());
-        if self.in_flight.is_empty() || world.chance(30) {
-            return;
-        }
-        let (name, errand) = self.in_flight.swap_remove(at);
-        let fate = world.below(100);
-        let mut done = if fate < 10 {
-            RecordOperationResult::Failed
-        } else {
-            apply_record_operation(world, &name, &errand)
-        };
-        if fate > 94 {
-            // The operation was applied, but its answer was lost.
-            done = RecordOperationResult::Failed;
-            self.unread_records.push(name.clone());
-        }
-        self.keeper.settle_operation(&self.core.reflector, &name, &done);
-    }
-
-    /// Lists the records again, as after a watch that lost its place; the list may break off.
-    fn relist_records(&mut self, world: &mut JobCluster) {
-        self.record_list_broken = world.relist_dice.chance(40);
-        let total = world.records.len();
-        let brought = if self.record_list_broken { world.relist_dice.below(total) } else { total };
-        world.log_event(format_args!("{brought} of {total} records are listed again"));
-        self.keeper.begin_list();
-        for record in world.records.values().take(brought) {
-            self.keeper.stage_record(record);
-        }
-        if !self.record_list_broken {
-            self.keeper.finish_list(&self.core.reflector);
+            self.mark_synced(world, RECORD_KIND);
         }
     }
 
-    /// Begins to write.
-    pub(super) fn lead(&mut self) {
-        self.keeper.set_leading(true);
-    }
-
-    /// Reads the records or what has become of some of them, while another process writes them.
+    /// Lists the records, or reads what has become of some of them, while another process writes them.
     pub(super) fn follow_records(&mut self, world: &mut JobCluster, lines: usize) {
-        if !self.records_read {
-            return self.step_records(world);
+        if world.record_list_dice.chance(6) {
+            self.records.lose_watch();
         }
-        let lines: Vec<_> =
-            world.record_lines.iter().skip(self.record_position).take(lines).cloned().collect();
-        self.record_position += lines.len();
-        for (name, record) in lines {
-            match record {
-                Some(record) => self.observe_record(&record),
-                None => self.observe_record_deleted(&name),
-            }
+        if !self.records.is_watching() {
+            return self.continue_list(world, false);
         }
-        for (name, errand) in self.keeper.take_operations(&self.core.reflector) {
-            let is_question = matches!(errand, RecordOperation::CheckParent(_));
-            world.demand(is_question, format_args!("a process that stands by writes: {errand:?}"));
-            let done = apply_record_operation(world, &name, &errand);
-            self.keeper.settle_operation(&self.core.reflector, &name, &done);
-        }
+        self.records.follow_lines(&self.core.reflector, world, lines);
+        self.records.ask_questions(&self.core.reflector, world);
     }
 
     /// Applies all that the watches of records and parents have.
     pub(super) fn catch_up(&mut self, world: &mut JobCluster) {
-        self.follow_records(world, usize::MAX);
+        self.list_records(world, true);
+        self.records.follow_lines(&self.core.reflector, world, usize::MAX);
+        self.records.ask_questions(&self.core.reflector, world);
         while self.watch_positions[&PARENT_KIND.0].is_none_or(|at| at < world.lines[&PARENT_KIND.0].len()) {
             self.watch_kind(world, PARENT_KIND);
-        }
-    }
-
-    /// The watch of records tells what became of errands whose answers were lost.
-    fn observe_unread_records(&mut self, world: &JobCluster) {
-        for name in std::mem::take(&mut self.unread_records) {
-            match world.records.get(&name) {
-                Some(record) => self.observe_record(record),
-                None => self.observe_record_deleted(&name),
-            }
-        }
-    }
-
-    /// Applies a record from its watch.
-    pub(super) fn observe_record(&mut self, record: &Value) {
-        if self.records_read {
-            self.keeper.observe_record(&self.core.reflector, record);
-        }
-    }
-
-    pub(super) fn observe_record_deleted(&mut self, name: &str) {
-        if self.records_read {
-            self.keeper.observe_deletion(&self.core.reflector, name);
         }
     }
 
@@ -318,7 +246,7 @@ impl ServiceProcess {
                 self.core.reflector.outcomes().apply_evidence(&unseen.uid, &end);
             }
         }
-        if self.records_read {
+        if self.records.is_read() {
             self.list_events(world);
         }
     }
@@ -381,8 +309,8 @@ impl ServiceProcess {
 
     /// Applies all pending work in order.
     pub(super) fn drain_all(&mut self, world: &mut JobCluster) {
-        if self.watch_positions[&JOB_KIND.0].is_some() && !self.records_read {
-            self.step_records(world);
+        if self.watch_positions[&JOB_KIND.0].is_some() || self.records.is_read() {
+            self.list_records(world, true);
         }
         for kind in [PARENT_KIND, JOB_KIND] {
             self.watch_kind(world, kind);
@@ -391,25 +319,7 @@ impl ServiceProcess {
             }
         }
         self.seek_evidence(world);
-        self.observe_unread_records(world);
-        self.in_flight.extend(self.keeper.take_operations(&self.core.reflector));
-        if let Some((name, errand)) = self.in_flight.pop() {
-            let done = apply_record_operation(world, &name, &errand);
-            self.keeper.settle_operation(&self.core.reflector, &name, &done);
-        }
-    }
-
-    /// Returns `true` if no record operation is pending or in flight.
-    pub(super) fn is_at_rest(&self) -> bool {
-        self.in_flight.is_empty()
-    }
-
-    /// Ends the process; operations that it had sent may still arrive.
-    pub(super) fn stop_process(&mut self, world: &mut JobCluster) {
-        for (name, errand) in std::mem::take(&mut self.in_flight) {
-            if world.chance(50) {
-                apply_record_operation(world, &name, &errand);
-            }
-        }
+        self.records.observe_unread(&self.core.reflector, world);
+        self.records.end_operation(&self.core.reflector, world);
     }
 }

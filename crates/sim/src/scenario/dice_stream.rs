@@ -79,6 +79,8 @@ pub(crate) enum DiceStream {
     BlindEdits = 34,
     /// Edits of the type of conditions that a policy writes.
     TypeEdits = 35,
+    /// How lists of records go on and break off.
+    RecordLists = 36,
 }
 
 impl DiceStream {
@@ -126,7 +128,7 @@ pub enum StreamLayout {
 
 impl StreamLayout {
     /// Each concern has its own.
-    pub const ALL: StreamLayout = StreamLayout::Split { last: DiceStream::TypeEdits as u64 };
+    pub const ALL: StreamLayout = StreamLayout::Split { last: DiceStream::RecordLists as u64 };
 
     /// Returns `true` if histories with this layout draw from the stream of a concern that shared histories do not have.
     fn draws(self, own: DiceStream) -> bool {

@@ -45,11 +45,13 @@ pub enum Sabotage {
     HalfLabelsUsed,
     /// A ConfigMap of scripts that is being listed again counts as deleted.
     HalfScriptsUsed,
+    /// What of the records is listed so far counts as their whole list.
+    HalfRecordsBelieved,
 }
 
 impl Sabotage {
     /// All kinds of faults.
-    pub const ALL: [Sabotage; 21] = [
+    pub const ALL: [Sabotage; 22] = [
         Sabotage::NoSettle,
         Sabotage::NoEvidence,
         Sabotage::StaleLooksNew,
@@ -71,6 +73,7 @@ impl Sabotage {
         Sabotage::HalfListPlanned,
         Sabotage::HalfLabelsUsed,
         Sabotage::HalfScriptsUsed,
+        Sabotage::HalfRecordsBelieved,
     ];
 
     /// Returns the invariant as whose violation it is to be noticed.
@@ -93,14 +96,18 @@ impl Sabotage {
             Sabotage::ReleasedOnRefusal | Sabotage::HalfListPlanned => {
                 "entries leave for a confirmed deletion only"
             }
-            Sabotage::HalfLabelsUsed | Sabotage::HalfScriptsUsed => "no answer rests on half a list",
+            Sabotage::HalfLabelsUsed | Sabotage::HalfScriptsUsed | Sabotage::HalfRecordsBelieved => {
+                "no answer rests on half a list"
+            }
         }
     }
 
     /// Returns the part of the simulation that this fault is injected into.
     pub fn part(self) -> SabotagedPart {
         match self {
-            Sabotage::OutagesForgotten | Sabotage::HearsayBelieved => SabotagedPart::Memory,
+            Sabotage::OutagesForgotten | Sabotage::HearsayBelieved | Sabotage::HalfRecordsBelieved => {
+                SabotagedPart::Memory
+            }
             Sabotage::OldRuleKept | Sabotage::ReleasedOnRefusal | Sabotage::HalfListPlanned => {
                 SabotagedPart::Policies
             }

@@ -2,8 +2,8 @@
 //!
 //! `ROLLCALL_SIM_SEEDS=N` plays N of them, from `ROLLCALL_SIM_START`; `ROLLCALL_SIM_SEED=S` plays one and prints its
 //! log. A third of them are played with policies that change, too, or all of them with `ROLLCALL_SIM_POLICIES=1`;
-//! `ROLLCALL_SIM_POLICY_SEED=S` plays one of those. As many are played with labels of namespaces and scripts of a ConfigMap that
-//! change, too; `ROLLCALL_SIM_RESOLUTION_SEED=S` plays one of those.
+//! `ROLLCALL_SIM_POLICY_SEED=S` plays one of those. As many are played with labels of namespaces, scripts of a ConfigMap and
+//! ReadinessGroups that change, too; `ROLLCALL_SIM_RESOLUTION_SEED=S` plays one of those.
 //!
 //! Each concern draws from a stream of its own. When the seeds that are remembered as shared were found, all faults and delays
 //! drew from one, and they are played so: `ROLLCALL_SIM_SHARED=1` plays others so too. Those that were found before there were more

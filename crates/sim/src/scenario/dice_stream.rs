@@ -81,6 +81,10 @@ pub(crate) enum DiceStream {
     TypeEdits = 35,
     /// How lists of records go on and break off.
     RecordLists = 36,
+    /// Authors of ReadinessGroups.
+    GroupAuthors = 37,
+    /// The way of these to the service.
+    GroupWire = 38,
 }
 
 impl DiceStream {
@@ -128,7 +132,7 @@ pub enum StreamLayout {
 
 impl StreamLayout {
     /// Each concern has its own.
-    pub const ALL: StreamLayout = StreamLayout::Split { last: DiceStream::RecordLists as u64 };
+    pub const ALL: StreamLayout = StreamLayout::Split { last: DiceStream::GroupWire as u64 };
 
     /// Returns `true` if histories with this layout draw from the stream of a concern that shared histories do not have.
     fn draws(self, own: DiceStream) -> bool {

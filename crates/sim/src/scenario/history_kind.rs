@@ -7,7 +7,7 @@ pub(crate) enum HistoryKind {
     Still,
     /// Policies.
     ChangingPolicies,
-    /// Policies, and the labels and scripts by which they are resolved.
+    /// Policies, and the labels, scripts and ReadinessGroups by which they are resolved.
     ChangingResolution,
 }
 

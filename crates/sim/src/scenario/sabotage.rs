@@ -45,13 +45,15 @@ pub enum Sabotage {
     HalfLabelsUsed,
     /// A ConfigMap of scripts that is being listed again counts as deleted.
     HalfScriptsUsed,
+    /// What of the ReadinessGroups is listed so far counts as their whole list.
+    HalfGroupsUsed,
     /// What of the records is listed so far counts as their whole list.
     HalfRecordsBelieved,
 }
 
 impl Sabotage {
     /// All kinds of faults.
-    pub const ALL: [Sabotage; 22] = [
+    pub const ALL: [Sabotage; 23] = [
         Sabotage::NoSettle,
         Sabotage::NoEvidence,
         Sabotage::StaleLooksNew,
@@ -73,6 +75,7 @@ impl Sabotage {
         Sabotage::HalfListPlanned,
         Sabotage::HalfLabelsUsed,
         Sabotage::HalfScriptsUsed,
+        Sabotage::HalfGroupsUsed,
         Sabotage::HalfRecordsBelieved,
     ];
 
@@ -96,9 +99,10 @@ impl Sabotage {
             Sabotage::ReleasedOnRefusal | Sabotage::HalfListPlanned => {
                 "entries leave for a confirmed deletion only"
             }
-            Sabotage::HalfLabelsUsed | Sabotage::HalfScriptsUsed | Sabotage::HalfRecordsBelieved => {
-                "no answer rests on half a list"
-            }
+            Sabotage::HalfLabelsUsed
+            | Sabotage::HalfScriptsUsed
+            | Sabotage::HalfGroupsUsed
+            | Sabotage::HalfRecordsBelieved => "no answer rests on half a list",
         }
     }
 
@@ -111,7 +115,9 @@ impl Sabotage {
             Sabotage::OldRuleKept | Sabotage::ReleasedOnRefusal | Sabotage::HalfListPlanned => {
                 SabotagedPart::Policies
             }
-            Sabotage::HalfLabelsUsed | Sabotage::HalfScriptsUsed => SabotagedPart::Resolution,
+            Sabotage::HalfLabelsUsed | Sabotage::HalfScriptsUsed | Sabotage::HalfGroupsUsed => {
+                SabotagedPart::Resolution
+            }
             _ => SabotagedPart::Cluster,
         }
     }
@@ -124,7 +130,7 @@ pub enum SabotagedPart {
     Cluster,
     /// The history in which policies change.
     Policies,
-    /// The history in which labels of namespaces and scripts change, too.
+    /// The history in which labels of namespaces, scripts and ReadinessGroups change, too.
     Resolution,
     /// The history of remembered Jobs.
     Memory,

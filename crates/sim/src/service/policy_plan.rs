@@ -12,7 +12,7 @@ use crate::wires::ResolvedItems;
 pub(crate) struct PolicyPlan {
     pub(crate) policies: Vec<PolicyDef>,
     pub(crate) interests: BTreeMap<usize, Interest>,
-    /// Labels and scripts by which policies were resolved, if they are.
+    /// Labels, scripts and groups by which policies were resolved, if they are.
     pub(crate) resolved: Option<ResolvedItems>,
     /// Time at which it was decided.
     pub(crate) decided_at: i64,

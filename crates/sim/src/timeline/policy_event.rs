@@ -9,6 +9,8 @@ pub(crate) enum ResolvedBy {
     Namespaces,
     /// Scripts in a ConfigMap.
     Scripts,
+    /// ReadinessGroups, for which some policies stand.
+    Groups,
 }
 
 /// A step of a list and watch.

@@ -1,4 +1,5 @@
-//! A list and watch of what policies are resolved by, over a faulty wire: labels of namespaces, or scripts of rules.
+//! A list and watch of what policies are resolved by, over a faulty wire: labels of namespaces, scripts of rules, or
+//! ReadinessGroups.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -68,7 +68,7 @@ impl PolicyWatch {
             blind_dice: streams.widened_by(DiceStream::BlindEdits),
             sabotage,
             is_changing: kind.changes_policies(),
-            resolving: resolves.then(|| ResolvingWatches::new(seed, sabotage)),
+            resolving: resolves.then(|| ResolvingWatches::new(streams, sabotage)),
             follower: PolicyFollower::default(),
             wire: PolicyWire::Down,
             resume_from: None,
@@ -99,9 +99,7 @@ impl PolicyWatch {
 
     /// Schedules the first edits of what policies are resolved by.
     pub(crate) fn schedule_edits(&self, timeline: &mut SimTimeline) {
-        for of in
-            [ResolvedBy::Namespaces, ResolvedBy::Scripts].into_iter().filter(|_| self.resolving.is_some())
-        {
+        for of in self.resolving.iter().flat_map(ResolvingWatches::edited) {
             timeline.schedule_policy_event(2_000, PolicyEvent::Resolve(of, ListStep::Edit));
         }
     }
@@ -324,7 +322,7 @@ impl PolicyWatch {
     /// Decides which policies are in force, tells the kinds, and then the loop.
     fn replan(&mut self, stage: &mut SimStage, wires: &mut KindWires) {
         let resolved = self.resolving.as_ref().map(ResolvingWatches::known);
-        // Before labels and scripts were listed there is no plan.
+        // Before labels, scripts and groups were listed there is no plan.
         if resolved == Some(None) {
             return;
         }

@@ -6,8 +6,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 use watcher::RetryTurns;
 
-/// Time for which the busiest second counts: longer than the longest wait of a write that fails, a minute, and its timeout.
-const MEMORY: Duration = Duration::from_mins(2);
+/// Part of the time for which busy seconds count, each with the busiest of its own.
+const SPAN: Duration = Duration::from_mins(1);
+/// Number of those, the current one included: a second counts for two minutes at least, which is longer than the longest wait of
+/// a write that fails, a minute, and its timeout.
+const SPANS: usize = 3;
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Requests of one second from which other reads that follow failures wait longer. 4.
@@ -25,9 +28,32 @@ pub(crate) struct FailureTraffic {
 struct TrafficCount {
     second_start: Instant,
     in_second: u32,
-    /// Most requests of a second lately, and when there were that many.
-    most: u32,
-    most_at: Instant,
+    /// When the current span began.
+    span_start: Instant,
+    /// Most requests of a second in the current span, and in those before it.
+    most: [u32; SPANS],
+}
+
+impl TrafficCount {
+    fn new(now: Instant) -> TrafficCount {
+        TrafficCount { second_start: now, in_second: 0, span_start: now, most: [0; SPANS] }
+    }
+
+    /// As it is now: of what was long ago nothing counts.
+    fn at(mut self, now: Instant) -> TrafficCount {
+        for _ in 0..SPANS {
+            if now.duration_since(self.span_start) < SPAN {
+                return self;
+            }
+            self.span_start += SPAN;
+            self.most.rotate_right(1);
+            self.most[0] = 0;
+        }
+        if now.duration_since(self.span_start) >= SPAN {
+            self.span_start = now;
+        }
+        self
+    }
 }
 
 impl FailureTraffic {
@@ -39,8 +65,8 @@ impl FailureTraffic {
     /// Counts a write that failed, or a re-read after a write.
     pub(crate) fn record_request(&self, now: Instant) {
         let mut held = self.count.lock().unwrap_or_else(PoisonError::into_inner);
-        let count =
-            held.get_or_insert(TrafficCount { second_start: now, in_second: 0, most: 0, most_at: now });
+        let count = held.get_or_insert_with(|| TrafficCount::new(now));
+        *count = count.at(now);
         if now.duration_since(count.second_start) >= SECOND {
             (count.second_start, count.in_second) = (now, 0);
         }
@@ -48,9 +74,7 @@ impl FailureTraffic {
         if count.in_second >= CROWD {
             self.turns.note_crowd(now);
         }
-        if count.in_second >= count.most || now.duration_since(count.most_at) > MEMORY {
-            (count.most, count.most_at) = (count.in_second, now);
-        }
+        count.most[0] = count.most[0].max(count.in_second);
     }
 
     /// Returns what failures leave of this many requests a second: three times what they took in their busiest second is theirs,
@@ -58,8 +82,7 @@ impl FailureTraffic {
     /// is left in any case.
     pub(crate) fn spare_rate(&self, rate: u32, now: Instant) -> u32 {
         let held = *self.count.lock().unwrap_or_else(PoisonError::into_inner);
-        let lately = held.filter(|count| now.duration_since(count.most_at) <= MEMORY);
-        let most = lately.map_or(0, |count| count.most);
+        let most = held.and_then(|count| count.at(now).most.into_iter().max()).unwrap_or_default();
         rate.saturating_sub(most.saturating_mul(3)).max(rate / 10).max(1)
     }
 }
@@ -78,8 +101,11 @@ mod tests {
         assert_eq!(traffic.spare_rate(20, start + SECOND), 2);
         traffic.record_request(start + SECOND * 90);
         assert_eq!(traffic.spare_rate(20, start + SECOND * 121), 2, "the busiest second counts");
-        assert_eq!(traffic.spare_rate(20, start + SECOND * 122), 20);
-        traffic.record_request(start + SECOND * 130);
-        assert_eq!(traffic.spare_rate(20, start + SECOND * 130), 17, "and no longer than that");
+        assert_eq!(traffic.spare_rate(20, start + SECOND * 181), 17, "and then the busiest since");
+        traffic.record_request(start + SECOND * 200);
+        assert_eq!(traffic.spare_rate(20, start + SECOND * 250), 17);
+        assert_eq!(traffic.spare_rate(20, start + SECOND * 500), 20, "and no longer than that");
+        traffic.record_request(start + SECOND * 1_000);
+        assert_eq!(traffic.spare_rate(20, start + SECOND * 1_000), 17);
     }
 }

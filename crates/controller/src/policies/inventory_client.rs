@@ -46,8 +46,9 @@ pub(super) struct InventoryClient {
     leadership: Leadership,
     failures: FailureReporter,
     seed: Seed,
-    /// This process leads, and policies were listed, as was last seen.
+    /// This process leads, as was last seen.
     leads: bool,
+    /// Policies were listed, as was last seen.
     listed: bool,
     /// As the server has it; `None` before it was read, by this leader. A standby's is as it was once.
     stored: Option<StoredInventory>,
@@ -146,8 +147,8 @@ impl InventoryClient {
         self.publish_trouble(inventory.as_ref());
     }
 
-    /// Once policies were listed, `true` while it is not known what policies wrote before, or while what they are to write is not kept, unless a
-    /// request has failed since: nobody waits for an answer that may not come.
+    /// Once policies were listed, `true` while it is not known what they wrote before, or while what they are to write is not
+    /// kept, unless a request has failed since: nobody waits for an answer that may not come.
     pub(super) fn is_awaited(&self, inventory: Option<&KeptState>) -> bool {
         if self.failed > 0 || !self.listed {
             return false;

@@ -14,7 +14,7 @@ use inspect::self_rules::SelfRules;
 use readiness::{RuleKind, StuckLimits, Time, assess};
 use rustc_hash::FxHashMap;
 use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 use watcher::ApiKind;
 use watcher::reflector::Reflector;
 use watcher::wire::ChildObject;
@@ -38,7 +38,7 @@ const READ_LIMITS: OwnedReadLimits = OwnedReadLimits {
 const MAX_CONCURRENT_SEARCHES: usize = 2;
 /// Maximum number of requests that hold a whole tree: those who search, and as many whose findings are cached.
 const MAX_WHOLE_TREES: usize = 2 * MAX_CONCURRENT_SEARCHES;
-/// Longest time that a viewer waits for others' searches, and for their trees. 10 s.
+/// Longest time that a viewer waits for others: for their searches, their trees and their live reads together. 10 s.
 const TURN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of kinds that are listed.
 const MAX_SEARCHED_KINDS: usize = 300;
@@ -133,25 +133,26 @@ impl BelowSearch {
         tree: impl Future<Output = Result<Vec<PageNode>, PageRefusal>>,
     ) -> Result<SearchedTree<'_>, PageRefusal> {
         let known = || self.findings.get(&key, self.clock.now());
+        let deadline = Instant::now() + TURN_TIMEOUT;
         let mut found = known();
         let mut search = None;
         if found.is_none() {
-            search = Some(wait_for_turn(&self.turns).await?);
+            search = Some(wait_for_turn(&self.turns, deadline).await?);
             // Somebody else may have searched meanwhile.
             found = known();
         }
         if let Some(found) = found {
             drop(search);
-            let turn = wait_for_turn(&self.whole_trees).await?;
+            let turn = wait_for_turn(&self.whole_trees, deadline).await?;
             return Ok(SearchedTree { found, nodes: tree.await?, _turn: turn });
         }
         let now = self.clock.now();
         if user.is_some_and(|user| !self.budgets.take(user, now)) || !self.budget.take(now) {
             return Err(PageRefusal::TooManySearches);
         }
-        let turn = wait_for_turn(&self.whole_trees).await?;
+        let turn = wait_for_turn(&self.whole_trees, deadline).await?;
         let nodes = tree.await?;
-        let _inspection = self.inspections.acquire().await.map_err(|_| PageRefusal::Unreachable)?;
+        let _inspection = wait_for_turn(&self.inspections, deadline).await?;
         let found = Arc::new(self.search(&nodes, now).await?);
         self.findings.put(key, found.clone(), 1 + found.len(), self.clock.now());
         Ok(SearchedTree { found, nodes, _turn: turn })
@@ -250,8 +251,8 @@ impl BelowSearch {
     }
 }
 
-async fn wait_for_turn(turns: &Semaphore) -> Result<SemaphorePermit<'_>, PageRefusal> {
-    let turn = timeout(TURN_TIMEOUT, turns.acquire()).await;
+async fn wait_for_turn(turns: &Semaphore, deadline: Instant) -> Result<SemaphorePermit<'_>, PageRefusal> {
+    let turn = timeout_at(deadline, turns.acquire()).await;
     turn.map_err(|_| PageRefusal::TooManySearches)?.map_err(|_| PageRefusal::Unreachable)
 }
 
@@ -293,5 +294,42 @@ mod tests {
         drop(trees);
         below.find_below(key("a"), None, tree()).await.map(drop).unwrap();
         assert_eq!(built.get(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_more_than_ten_seconds_for_others_whatever_of_theirs_it_is() {
+        let client = ReviewServer::new(|_, _| serde_json::Value::Null).client();
+        let (reflector, inspections) = (Arc::new(Reflector::new(|| ())), Arc::new(Semaphore::new(4)));
+        let below = BelowSearch::new(client, reflector, ServerClock::assume_local(), inspections.clone());
+        let key = |uid: &str| (Arc::from(uid), PolicyId(0));
+        let free_after = async |turns: &Semaphore, permits: u32, seconds: u64| {
+            let held = turns.acquire_many(permits).await.unwrap();
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            drop(held);
+        };
+        // Each of these for less than ten seconds, and all of them for more.
+        let (searches, trees) = (&below.turns, &below.whole_trees);
+        for held in [[60, 0, 0], [0, 60, 0], [0, 0, 60], [4, 8, 60], [7, 60, 0], [6, 7, 60]] {
+            let begun = Instant::now();
+            let asked = async {
+                tokio::task::yield_now().await;
+                let refused = below.find_below(key("a"), None, async { Ok(Vec::new()) }).await.map(drop);
+                (refused, begun.elapsed())
+            };
+            let (_, _, _, answer) = tokio::join!(
+                free_after(searches, 2, held[0]),
+                free_after(trees, 4, held[1]),
+                free_after(&inspections, 4, held[2]),
+                asked
+            );
+            assert_eq!(answer, (Err(PageRefusal::TooManySearches), Duration::from_secs(10)), "{held:?}");
+        }
+        let begun = Instant::now();
+        let asked = async {
+            tokio::task::yield_now().await;
+            below.find_below(key("a"), None, async { Ok(Vec::new()) }).await.map(drop)
+        };
+        let (_, answer) = tokio::join!(free_after(searches, 2, 9), asked);
+        assert_eq!((answer, begun.elapsed()), (Ok(()), Duration::from_secs(9)));
     }
 }

@@ -159,7 +159,6 @@ impl OwnedReader {
             return self.read_by_list(api, scope, &uids, judged).await;
         }
         let reads = found.iter().map(|of| async {
-            // What else is in a ConfigMap may be large, and says nothing of readiness.
             if has_only_metadata(api) {
                 get_live_head::<ChildObject>(&self.client, api, scope, &of.name).await
             } else {
@@ -210,8 +209,9 @@ impl OwnedReader {
     }
 }
 
-/// Returns `true` for a kind whose readiness its metadata alone tells.
-fn has_only_metadata(api: &ApiKind) -> bool {
+/// Returns `true` for a kind of whose objects the metadata alone is read: nothing else tells of readiness, and it may be large, and
+/// not for everybody.
+pub fn has_only_metadata(api: &ApiKind) -> bool {
     api.group.is_empty() && api.kind == "ConfigMap"
 }
 

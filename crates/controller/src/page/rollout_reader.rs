@@ -7,11 +7,12 @@ use std::time::Duration;
 use aggregator::PolicyId;
 use futures::{StreamExt, stream};
 use inspect::client::{EVENTS_LABEL, InspectClient};
+use inspect::owned_reader::has_only_metadata;
 use inspect::rollout::{RolloutObject, member_changed_at};
 use readiness::{RuleKind, Time};
 use serde_json::Value;
 use tokio::time::timeout;
-use watcher::{ApiKind, ParentObject, get_live};
+use watcher::{ApiKind, ParentObject, get_live, get_live_head};
 
 use super::refusal::PageRefusal;
 use super::ttl_cache::TtlCache;
@@ -174,14 +175,22 @@ impl LiveRolloutReader {
             return refused("too many objects were asked for; try again in a few seconds");
         }
         let namespace = Some(&*node.namespace).filter(|_| node.api.namespaced);
-        let object = match get_live::<ParentObject>(&self.client, &node.api, namespace, &node.name).await {
+        let read = if has_only_metadata(&node.api) {
+            get_live_head::<ParentObject>(&self.client, &node.api, namespace, &node.name).await
+        } else {
+            get_live::<ParentObject>(&self.client, &node.api, namespace, &node.name).await
+        };
+        let object = match read {
             Ok(Some(object)) => object.with_type_meta(&node.api.api_version(), &node.api.kind),
             Ok(None) => return NodeRead::default(),
             Err(error) => return refused(&error.detail),
         };
-        let Ok(value) = serde_json::from_str::<Value>(object.text.get()) else {
+        let Ok(mut value) = serde_json::from_str::<Value>(object.text.get()) else {
             return refused("it is nested too deeply");
         };
+        // What is metadata alone calls itself by another kind.
+        value["apiVersion"] = node.api.api_version().into();
+        value["kind"] = node.api.kind.clone().into();
         let mut ask = InspectClient::on_behalf(self.client.clone(), barred_events(node, silent));
         let uid = &*object.child.meta.uid;
         let events = if node.is_pod() { ask.list_events(&node.namespace, uid).await } else { Vec::new() };

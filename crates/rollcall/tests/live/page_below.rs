@@ -12,10 +12,10 @@ use super::cluster::{LiveCluster, crd, custom, pod, policy};
 use super::service::{RunningService, until};
 
 /// Certificates, of which a policy counts Pods, and what they own by way of CertificateRequests.
-struct CertificatePage {
-    cluster: LiveCluster,
-    service: RunningService,
-    certificate: Value,
+pub(super) struct CertificatePage {
+    pub(super) cluster: LiveCluster,
+    pub(super) service: RunningService,
+    pub(super) certificate: Value,
 }
 
 fn saying(kind: &str, name: &str, status: &str) -> Value {
@@ -24,7 +24,7 @@ fn saying(kind: &str, name: &str, status: &str) -> Value {
     object
 }
 
-fn body(answer: &str) -> Value {
+pub(super) fn body(answer: &str) -> Value {
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("HTTP/1.1 200"), "{answer}");
     serde_json::from_str(body).unwrap()
@@ -32,7 +32,7 @@ fn body(answer: &str) -> Value {
 
 impl CertificatePage {
     /// Starts the service with one Certificate; `before` adds to the cluster.
-    async fn start(name: &str, before: impl FnOnce(&LiveCluster, &Value)) -> CertificatePage {
+    pub(super) async fn start(name: &str, before: impl FnOnce(&LiveCluster, &Value)) -> CertificatePage {
         let cluster = LiveCluster::start(name).await;
         for kind in ["Certificate", "CertificateRequest", "Order"] {
             cluster.create(&crd(kind));
@@ -53,18 +53,26 @@ impl CertificatePage {
         CertificatePage { cluster, service, certificate }
     }
 
-    fn path_of(parent: &Value) -> String {
+    pub(super) fn path_of(parent: &Value) -> String {
         format!("/api/v1/parents/{}/below", parent["metadata"]["uid"].as_str().unwrap())
     }
 
     /// Number of requests about objects of this kind.
-    fn count(&self, verb: RequestVerb, plural: &str) -> usize {
+    pub(super) fn count(&self, verb: RequestVerb, plural: &str) -> usize {
         let log = self.cluster.server.logged_requests();
         let is_about = |path: &str| path.split('/').any(|part| part == plural);
         log.iter().filter(|request| request.verb == verb && is_about(&request.path)).count()
     }
 
-    fn below(&self, parent: &Value) -> Value {
+    /// Asks for what is below a parent, and does not wait for it.
+    pub(super) fn begin_search(&self, parent: &Value) -> TcpStream {
+        let mut viewer = TcpStream::connect(self.service.address()).unwrap();
+        let (path, host) = (CertificatePage::path_of(parent), self.service.address());
+        viewer.write_all(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes()).unwrap();
+        viewer
+    }
+
+    pub(super) fn below(&self, parent: &Value) -> Value {
         body(&self.service.get(&Self::path_of(parent)))
     }
 }
@@ -220,15 +228,7 @@ async fn a_search_that_hangs_is_given_up_when_its_viewer_goes_away() {
     let hangs = InjectedFault::new(FaultAction::Stall).on_verb(RequestVerb::List);
     let hangs = page.cluster.server.faults().add(hangs);
     // As many as are searched for at once.
-    let viewers: Vec<TcpStream> = [&page.certificate, &other]
-        .map(|parent| {
-            let mut viewer = TcpStream::connect(page.service.address()).unwrap();
-            let path = CertificatePage::path_of(parent);
-            let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", page.service.address());
-            viewer.write_all(request.as_bytes()).unwrap();
-            viewer
-        })
-        .into();
+    let viewers = [&page.certificate, &other].map(|parent| page.begin_search(parent));
     let lists = || {
         let log = page.cluster.server.logged_requests();
         log.iter().filter(|request| request.verb == RequestVerb::List).count()

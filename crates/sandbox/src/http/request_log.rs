@@ -23,6 +23,8 @@ pub struct LoggedRequest {
     pub status: u16,
     /// The `User-Agent` of the client.
     pub user_agent: String,
+    /// The `Accept` header: whole objects, or their metadata alone.
+    pub accept: String,
 }
 
 /// What a request addresses, for counting.

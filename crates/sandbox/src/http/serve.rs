@@ -158,6 +158,7 @@ fn log_entry(request: &StoreRequest, verb: RequestVerb, status: u16) -> LoggedRe
         verb,
         status,
         user_agent: request.user_agent.clone().unwrap_or_default(),
+        accept: request.accept.clone().unwrap_or_default(),
     }
 }
 

@@ -20,7 +20,7 @@ use tokio::time::{sleep, timeout};
 
 /// A policy over Deployments for each of these kinds of parents, of which the first has a ClusterRole that is approved and
 /// bound to nobody; and the name of that role.
-async fn approved(word: &str, parents: &[&str]) -> Result<(TestTenant, String)> {
+pub(crate) async fn approved(word: &str, parents: &[&str]) -> Result<(TestTenant, String)> {
     let tenant = TestTenant::start(word).await?;
     for parent in parents {
         tenant.crd(&CrdBuilder::new(parent)).await?;
@@ -44,7 +44,7 @@ fn binding(tenant: &TestTenant, role: &str) -> ObjectAddress {
     cluster_scoped(tenant, "ClusterRoleBinding", &format!("rollcall:{}:rollcall:{role}", tenant.name))
 }
 
-fn cluster_scoped(tenant: &TestTenant, kind: &str, name: &str) -> ObjectAddress {
+pub(crate) fn cluster_scoped(tenant: &TestTenant, kind: &str, name: &str) -> ObjectAddress {
     ObjectAddress { kind: tenant.kind(kind), namespace: String::new(), name: name.to_owned() }
 }
 
@@ -57,7 +57,7 @@ async fn bindings(tenant: &TestTenant) -> Result<Vec<String>> {
     Ok(names.filter(|name| name.starts_with(&prefix)).map(str::to_owned).collect())
 }
 
-async fn ready_site(tenant: &TestTenant) -> Result<()> {
+pub(crate) async fn ready_site(tenant: &TestTenant) -> Result<()> {
     let site = tenant.create(tenant.custom("Site", "one")).await?;
     tenant.create(owned_by(&site, deployment("web", 1))).await?;
     tenant.until("Site/one", says("Ready", "True")).await?;

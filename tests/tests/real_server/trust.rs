@@ -1,8 +1,9 @@
 //! What those can cause who may write only a part of what Rollcall rests on: the status of policies, records of outcomes,
-//! labels of namespaces.
+//! labels of namespaces and of children, groups.
 
 use acceptance::crd::CrdBuilder;
-use acceptance::expectation::{StateExpectation, because, gone, has, says};
+use acceptance::expectation::{StateExpectation, because, gone, has, mentions, says};
+use acceptance::groups::TenantGroups as _;
 use acceptance::objects::{condition, deployment, job, owned_by, playing};
 use acceptance::policies::{TenantPolicies as _, policy_address};
 use acceptance::rollcall::TenantRollcall as _;
@@ -11,6 +12,7 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::memory::{fleeting, record, records, remembering};
+use super::users::TestUser;
 
 /// A policy's status says that it was accepted with this spec.
 fn accepts(spec: &Value) -> StateExpectation {
@@ -123,5 +125,80 @@ async fn who_labels_a_namespace_decides_for_its_parents_and_for_no_others() -> R
     }
     let after = tenant.admin.get(&address).await?.context("it is gone")?;
     assert_eq!(after["status"], told["status"], "what is in another namespace was left alone");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_group_shows_names_and_reasons_of_its_namespace_to_those_who_may_read_the_group() -> Result<()> {
+    let tenant = TestTenant::start("shown").await?;
+    let kinds = json!([{ "group": "apps", "kind": "Deployment" }]);
+    let spec = json!({ "settle": "100ms", "members": [{ "kinds": kinds, "labels": { "part-of": "shop" } }] });
+    let _rollcall = tenant.rollcall_for_groups(&[tenant.group_manifest("g", spec.clone())]).await?;
+    let part = |name: &str, namespace: &str| {
+        let mut part = playing("hold", deployment(name, 1));
+        part["metadata"]["labels"] = json!({ "part-of": "shop" });
+        part["metadata"]["namespace"] = json!(namespace);
+        part
+    };
+    let elsewhere = format!("{}-else", tenant.name);
+    let space = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": elsewhere } });
+    tenant.admin.create(&space).await?;
+    tenant.admin.create(&part("vault", &elsewhere)).await?;
+    tenant.create(part("web", &tenant.name)).await?;
+    tenant.readiness_group("shop", spec).await?;
+    let told = tenant.until("ReadinessGroup/shop", mentions("Ready", "Deployment web")).await?;
+
+    let read = ["get", "readinessgroup", "shop", "-n", &tenant.name, "-o", "json"];
+    let rule = json!({ "apiGroups": ["rollcall.dev"], "resources": ["readinessgroups"], "verbs": ["get"] });
+    let reader = TestUser::create(&tenant, "reader", &[rule]).await?;
+    let seen: Value = serde_json::from_str(&reader.until_done(&read).await?)?;
+    let said = condition(&seen, "Ready").context("no Ready")?["message"].clone();
+    assert_eq!(said, condition(&told, "Ready").context("no Ready")?["message"]);
+    let said = said.as_str().unwrap_or_default();
+    assert!(said.contains("1 of 1 not ready: Deployment web progressing ("), "name and reason: {said}");
+    assert!(!seen.to_string().contains("vault"), "{seen}");
+    // Of the object itself they see nothing, and who may not read the group sees nothing of either.
+    let refused = reader.kubectl(&["get", "deployment", "web", "-n", &tenant.name])?;
+    assert!(refused.as_ref().is_err_and(|complaint| complaint.contains("Forbidden")), "{refused:?}");
+    let stranger = TestUser::create(&tenant, "stranger", &[]).await?;
+    let refused = stranger.kubectl(&read)?;
+    assert!(refused.as_ref().is_err_and(|complaint| complaint.contains("Forbidden")), "{refused:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn who_sets_the_labels_by_which_a_policy_finds_children_adds_one_in_the_parents_namespace_alone()
+-> Result<()> {
+    let tenant = TestTenant::start("labeller").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    let mut child = tenant.child("Deployment");
+    child["find"] = json!({ "labels": { "db": "{parent.metadata.name}" } });
+    tenant.policy("db", "Database", json!({ "children": [child], "settle": "100ms" })).await?;
+    let elsewhere = format!("{}-else", tenant.name);
+    let space = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": elsewhere } });
+    tenant.admin.create(&space).await?;
+    let _rollcall = tenant.rollcall(&[]).await?;
+    tenant.create(tenant.custom("Database", "db")).await?;
+    let mut web = deployment("web", 1);
+    web["metadata"]["labels"] = json!({ "db": "db" });
+    tenant.create(web).await?;
+    tenant.create(playing("hold", deployment("stray", 1))).await?;
+    let mut outsider = playing("hold", deployment("outsider", 1));
+    outsider["metadata"]["namespace"] = json!(elsewhere);
+    tenant.admin.create(&outsider).await?;
+    tenant.until("Database/db", says("Ready", "True").and(mentions("Ready", "1 of 1 ready"))).await?;
+
+    let rule = json!({ "apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get", "patch"] });
+    let labeller = TestUser::create(&tenant, "labeller", &[rule]).await?;
+    let label = async |namespace: &str, name: &str, label: &str| {
+        labeller.until_done(&["label", "deployment", name, "-n", namespace, label]).await
+    };
+    label(&elsewhere, "outsider", "db=db").await?;
+    label(&tenant.name, "stray", "db=db").await?;
+    let added = mentions("Ready", "1 of 2 not ready").and(mentions("Ready", "Deployment stray"));
+    let told = tenant.until("Database/db", says("Ready", "False").and(added)).await?;
+    assert!(!told["status"].to_string().contains("outsider"), "{told}");
+    label(&tenant.name, "stray", "db-").await?;
+    tenant.until("Database/db", says("Ready", "True").and(mentions("Ready", "1 of 1 ready"))).await?;
     Ok(())
 }

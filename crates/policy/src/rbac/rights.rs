@@ -198,6 +198,13 @@ fn explanation_rules(policy: &CompiledPolicy, crds: &CrdNames) -> Vec<RbacRule> 
         let purpose = "why a workload is not ready: its pods";
         rules.push(RbacRule::new("", &["pods"], &["list"], purpose).for_explanations());
     }
+    let is_claim = |kind: RuleKind| kind == RuleKind::PersistentVolumeClaim;
+    let parent = RuleKind::from_group_kind(&policy.parent.group, &policy.parent.kind);
+    let reads_claims = kinds().any(is_claim) || is_claim(parent);
+    if (kinds().any(RuleKind::owns_pods) || watches_pods) && !reads_claims {
+        let purpose = "why a pod does not start: the claims that it mounts";
+        rules.push(RbacRule::new("", &["persistentvolumeclaims"], &["get"], purpose).for_explanations());
+    }
     let told_by_events =
         |kind: RuleKind| matches!(kind, RuleKind::StatefulSet | RuleKind::DaemonSet | RuleKind::Job);
     if policy.remembers_outcomes() {

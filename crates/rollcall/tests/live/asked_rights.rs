@@ -3,13 +3,37 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use sandbox::LoggedRequest;
+use sandbox::{LoggedRequest, SandboxServer};
 use serde_json::Value;
 
 /// The service account, and its namespace.
 const ACCOUNT: (&str, &str) = ("rollcall", "rollcall-system");
 /// Label of the roles that are aggregated into the ClusterRole of this name.
 const AGGREGATED: (&str, &str) = ("rollcall.dev/aggregate-to", "rollcall");
+
+/// What Kubernetes grants every client that it knows, by `system:basic-user`.
+const OF_EVERYBODY: [&str; 2] = [
+    "create selfsubjectaccessreviews.authorization.k8s.io",
+    "create selfsubjectreviews.authentication.k8s.io",
+];
+/// Paths that `system:discovery` grants every client.
+const DISCOVERY: [&str; 4] = ["/api", "/apis", "/openapi", "/version"];
+
+/// Everything that a server was asked for.
+pub(crate) fn all_asked(server: &SandboxServer) -> BTreeSet<AskedRight> {
+    let mut asked = BTreeSet::new();
+    for request in server.logged_requests() {
+        match AskedRight::of(&request) {
+            Some(right) => _ = asked.insert(right),
+            None => assert!(
+                DISCOVERY.iter().any(|path| request.path.starts_with(path)),
+                "{} is not for everybody",
+                request.path
+            ),
+        }
+    }
+    asked
+}
 
 /// What one request needs the right to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -186,10 +210,10 @@ pub(crate) struct RightsTable<'r> {
 }
 
 impl RightsTable<'_> {
-    /// What was asked for and no rule grants, but for these, which every client may ask for.
-    pub(crate) fn refused(&self, of_everybody: &[&str]) -> Vec<&AskedRight> {
+    /// What was asked for and no rule grants, but for what every client may ask for.
+    pub(crate) fn refused(&self) -> Vec<&AskedRight> {
         let is_granted = |asked: &&AskedRight| self.granted.iter().any(|right| right.allows(asked));
-        let asked = self.asked.iter().filter(|asked| !of_everybody.contains(&&*asked.what()));
+        let asked = self.asked.iter().filter(|asked| !OF_EVERYBODY.contains(&&*asked.what()));
         asked.filter(|asked| !is_granted(asked)).collect()
     }
 

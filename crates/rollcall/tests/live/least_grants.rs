@@ -62,7 +62,7 @@ async fn what_grants_itself_roles_asks_for_what_is_granted_for_that() {
         granted_rights(&manifests).into_iter().filter(|right| right.what().ends_with(RBAC)).collect();
     let table = RightsTable { asked: &asked, granted: &granted };
     println!("{table}");
-    assert_eq!(table.refused(&[]), [] as [&AskedRight; 0], "no rule grants these");
+    assert_eq!(table.refused(), [] as [&AskedRight; 0], "no rule grants these");
     let unasked: Vec<_> = table.unasked().iter().map(|right| right.what()).collect();
     // No request has that verb: the server looks for it when a binding of the role is created.
     assert_eq!(unasked, [format!("bind clusterroles.{RBAC}")], "granted, and never asked for");

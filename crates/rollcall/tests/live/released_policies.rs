@@ -8,8 +8,8 @@ use sandbox::RequestVerb;
 use super::cluster::{LiveCluster, custom, owned, pod, policy};
 use super::service::{RunningService, until};
 
-/// So many that their release takes half a minute.
-const PARENTS: usize = 300;
+/// So many that their release takes five seconds, and at no pace less than it takes to learn of a policy.
+const PARENTS: usize = 60;
 /// Entries that are removed at once, before the rest is at a fixed rate.
 const AT_ONCE: usize = 10;
 const OWN: &str = "rollcall.dev/v1alpha1";

@@ -115,6 +115,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 - apiGroups: [""]
   resources: [pods]
   verbs: [get, list, watch]
+# Why a pod does not start: the claims that it mounts, for those who may read them.
+- apiGroups: [""]
+  resources: [persistentvolumeclaims]
+  verbs: [get]
 # How many pods of a workload a disruption may take away.
 - apiGroups: [policy]
   resources: [poddisruptionbudgets]

@@ -4,11 +4,12 @@
 #[expect(dead_code, reason = "recounts are for the test")]
 mod measure;
 
-use measure::{MeasuredCluster, measure, measure_parent};
+use measure::{MeasuredCluster, ParentShape, measure, measure_parent};
 
 fn main() {
     for children in [10_000, 100_000] {
-        let ready = MeasuredCluster { children, family: 20, unready: 0, has_engine: true };
+        let shape = ParentShape::Plain;
+        let ready = MeasuredCluster { children, family: 20, unready: 0, has_engine: true, shape };
         let unready = MeasuredCluster { unready: 20, ..ready };
         let troubled = MeasuredCluster { unready: 1, ..ready };
         let alone = MeasuredCluster { has_engine: false, ..ready };
@@ -21,6 +22,13 @@ fn main() {
         print("  the reflector's part", part, 1_024);
         print("  as it estimates that itself", estimated, 1_024);
         print("parent that is not ready", measure_parent(troubled).0, 1_100);
+        for shape in [ParentShape::Neighbours, ParentShape::TwoPolicies] {
+            print(
+                &format!("parent at rest: {shape:?}"),
+                measure_parent(MeasuredCluster { shape, ..ready }).0,
+                1_700,
+            );
+        }
     }
 }
 

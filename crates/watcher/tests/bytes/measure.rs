@@ -23,12 +23,31 @@ pub(crate) static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
 const NOW: Time = Time(1_800_000_000_000);
 const PODS: KindId = KindId(1);
 const WIDGETS: KindId = KindId(2);
-const POLICY: PolicyId = PolicyId(0);
+const POLICIES: [PolicyId; 2] = [PolicyId(0), PolicyId(1)];
+/// Condition of each policy.
+const CONDITIONS: [&str; 2] = ["Ready", "StorageReady"];
 const LIMITS: StuckLimits = StuckLimits {
     pending: Duration::from_mins(10),
     progress: Duration::from_mins(10),
     terminating: Duration::from_mins(10),
 };
+/// What stands on the parents, and who writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ParentShape {
+    /// One policy, and its condition alone.
+    Plain,
+    /// One policy, whose condition stands beside three of an operator, with messages.
+    Neighbours,
+    /// Two policies, each with a condition of its own.
+    TwoPolicies,
+}
+
+impl ParentShape {
+    fn policies(self) -> &'static [PolicyId] {
+        if self == ParentShape::TwoPolicies { &POLICIES } else { &POLICIES[..1] }
+    }
+}
+
 /// A cluster of parents with children.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MeasuredCluster {
@@ -39,6 +58,7 @@ pub(crate) struct MeasuredCluster {
     pub(crate) unready: usize,
     /// Without an engine it is the reflector alone that is measured.
     pub(crate) has_engine: bool,
+    pub(crate) shape: ParentShape,
 }
 
 /// What a cluster takes.
@@ -73,20 +93,24 @@ pub(crate) fn measure_parent(cluster: MeasuredCluster) -> (usize, usize) {
 
 /// Measures a cluster at rest.
 pub(crate) fn measure(cluster: MeasuredCluster) -> MeasuredBytes {
-    let MeasuredCluster { children, family, unready, has_engine } = cluster;
+    let MeasuredCluster { children, family, unready, has_engine, shape } = cluster;
     let reflector = Reflector::new(|| ());
-    let mut engine = has_engine.then(engine);
+    let mut engine = has_engine.then(|| engine(shape));
     let start = ALLOCATOR.allocated();
     let parents = children / family;
-    reflector.set_interest(parents_interest());
-    reflector.set_interest(children_interest());
+    reflector.set_interest(parents_interest(shape));
+    reflector.set_interest(children_interest(shape));
     for number in 0..parents {
-        feed(&reflector, &parents_interest(), &widget(number, unready == 0));
+        feed(&reflector, &parents_interest(shape), &widget(number, unready == 0, shape));
     }
     take_in(&reflector, engine.as_mut());
     let (between, held) = (ALLOCATOR.allocated(), reflector.held_bytes());
     for number in 0..children {
-        feed(&reflector, &children_interest(), &pod(number, number / family, number % family >= unready));
+        feed(
+            &reflector,
+            &children_interest(shape),
+            &pod(number, number / family, number % family >= unready),
+        );
     }
     take_in(&reflector, engine.as_mut());
     engine.as_mut().map(let_ready_parents_rest);
@@ -103,13 +127,14 @@ pub(crate) fn measure(cluster: MeasuredCluster) -> MeasuredBytes {
 /// and the most that was ever taken.
 pub(crate) fn measure_recount(parents: usize) -> (usize, usize) {
     let reflector = Reflector::new(|| ());
-    let mut engine = engine();
+    let shape = ParentShape::Plain;
+    let mut engine = engine(shape);
     let start = ALLOCATOR.allocated();
-    reflector.set_interest(parents_interest());
-    reflector.set_interest(children_interest());
+    reflector.set_interest(parents_interest(shape));
+    reflector.set_interest(children_interest(shape));
     for number in 0..parents {
-        feed(&reflector, &parents_interest(), &widget(number, true));
-        feed(&reflector, &children_interest(), &pod(number, number, true));
+        feed(&reflector, &parents_interest(shape), &widget(number, true, shape));
+        feed(&reflector, &children_interest(shape), &pod(number, number, true));
         take_in(&reflector, Some(&mut engine));
     }
     let held = ALLOCATOR.allocated() - start;
@@ -143,7 +168,7 @@ fn let_ready_parents_rest(engine: &mut Engine) {
     while engine.take_due_resync(later).is_some() {}
 }
 
-fn engine() -> Engine {
+fn engine(shape: ParentShape) -> Engine {
     let mut engine = Engine::new(Duration::from_secs(30), Duration::from_mins(10), Seed(1));
     let group = ChildGroup {
         kind: PODS,
@@ -169,7 +194,9 @@ fn engine() -> Engine {
         requires_proof: false,
         acceptance: aggregator::Acceptance::Accepted,
     };
-    engine.set_policy(NOW, POLICY, Some(policy));
+    for id in shape.policies() {
+        engine.set_policy(NOW, *id, Some(policy.clone()));
+    }
     engine.set_kind_state(NOW, PODS, KindState::Synced);
     engine.set_kind_state(NOW, WIDGETS, KindState::Synced);
     engine
@@ -181,39 +208,63 @@ fn feed(reflector: &Reflector, interest: &Interest, text: &str) {
     reflector.apply_object(interest.id, object.as_child(), whole);
 }
 
-fn children_interest() -> Interest {
+fn children_interest(shape: ParentShape) -> Interest {
     let find = FindChildrenBy::Owner { group: "example.com".into(), kind: "Widget".into() };
+    let rule = |policy: &PolicyId| ChildRule {
+        policy: *policy,
+        group: 0,
+        rule_index: 0,
+        find: find.clone(),
+        allowed: AllowedNamespaces::default(),
+        ignore: None,
+        retention: OutcomeRetention::Forget,
+    };
     Interest {
         assessment_rules: vec![AssessmentRule { limits: LIMITS, rule: None, remembers_outcome: false }],
-        child: vec![ChildRule {
-            policy: POLICY,
-            group: 0,
-            rule_index: 0,
-            find,
-            allowed: AllowedNamespaces::default(),
-            ignore: None,
-            retention: OutcomeRetention::Forget,
-        }],
+        child: shape.policies().iter().map(rule).collect(),
         ..Interest::for_kind(PODS, "", "Pod")
     }
 }
 
-fn parents_interest() -> Interest {
-    let rule = ParentRule::for_policy(POLICY);
-    Interest { parent: vec![rule], ..Interest::for_kind(WIDGETS, "example.com", "Widget") }
+fn parents_interest(shape: ParentShape) -> Interest {
+    let rules = shape.policies().iter().zip(CONDITIONS);
+    let rule = |(policy, condition): (&PolicyId, &str)| ParentRule {
+        condition: condition.into(),
+        ..ParentRule::for_policy(*policy)
+    };
+    Interest { parent: rules.map(rule).collect(), ..Interest::for_kind(WIDGETS, "example.com", "Widget") }
 }
 
-fn widget(number: usize, is_ready: bool) -> String {
+/// Conditions as an operator writes them.
+fn foreign_conditions() -> String {
+    let entry = |kind: &str| {
+        let message = "the last backup was taken at 2026-08-14T09:12:33Z and is complete ".repeat(3);
+        format!(
+            r#"{{"type":"{kind}","status":"True","reason":"AsExpected","observedGeneration":1,
+            "lastTransitionTime":"2026-08-14T09:12:33Z","message":"{message}"}},"#
+        )
+    };
+    ["Available", "BackedUp", "Upgradeable"].map(entry).concat()
+}
+
+fn widget(number: usize, is_ready: bool, shape: ParentShape) -> String {
     let (ready, reason, message) = if is_ready {
         ("True", "AllChildrenReady", "all 20 children are ready")
     } else {
         ("False", "ChildrenProgressing", "1 of 20 not ready: Pod web-1 progressing")
     };
+    let own = |kind: &&str| {
+        format!(
+            r#"{{"type":"{kind}","status":"{ready}","reason":"{reason}","observedGeneration":1,
+            "lastTransitionTime":"2026-08-14T09:12:33Z","message":"{message}"}}"#
+        )
+    };
+    let own = CONDITIONS[..shape.policies().len()].iter().map(own).collect::<Vec<_>>().join(",");
+    let foreign = if shape == ParentShape::Neighbours { foreign_conditions() } else { String::new() };
     format!(
         r#"{{"apiVersion":"example.com/v1","kind":"Widget","metadata":{{"name":"widget-{number}","namespace":"shop",
         "uid":"00000000-0000-4000-8000-{number:012x}","resourceVersion":"{version}","generation":1}},"spec":{{"size":1}},
-        "status":{{"conditions":[{{"type":"Ready","status":"{ready}","reason":"{reason}","observedGeneration":1,
-        "lastTransitionTime":"2026-08-14T09:12:33Z","message":"{message}"}}]}}}}"#,
+        "status":{{"conditions":[{foreign}{own}]}}}}"#,
         version = number + 1,
     )
 }

@@ -13,6 +13,11 @@ use watcher::reflector::Reflector;
 /// Fewest and most threads. A rule has one of them at a time, so that a rule which is always busy leaves room for others.
 const RULE_THREAD_COUNTS: (usize, usize) = (2, 4);
 
+/// Number of threads on a machine with so many processors.
+fn thread_count(processors: usize) -> usize {
+    processors.clamp(RULE_THREAD_COUNTS.0, RULE_THREAD_COUNTS.1)
+}
+
 /// What the threads wait for.
 #[derive(Debug, Default)]
 struct WorkSignal {
@@ -94,10 +99,7 @@ impl RuleThreads {
     pub(crate) async fn run(self, stop: CancellationToken) -> anyhow::Result<()> {
         let (ends, mut ended) = mpsc::unbounded_channel();
         let stops = StopOnDrop(self.signal.clone());
-        let count = thread::available_parallelism()
-            .map_or(RULE_THREAD_COUNTS.0, usize::from)
-            .clamp(RULE_THREAD_COUNTS.0, RULE_THREAD_COUNTS.1);
-        for number in 0..count {
+        for number in 0..thread_count(thread::available_parallelism().map_or(0, usize::from)) {
             let (reflector, signal, judged) =
                 (self.reflector.clone(), self.signal.clone(), self.judged.clone());
             let notice = EndNotice(ends.clone());
@@ -145,6 +147,11 @@ fn evaluate_rules(reflector: &Reflector, signal: &WorkSignal, judged: &Notify) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rules_have_two_threads_on_any_machine_and_four_on_the_largest() {
+        assert_eq!([0, 1, 2, 3, 4, 64].map(thread_count), [2, 2, 2, 3, 4, 4]);
+    }
 
     #[tokio::test]
     async fn the_threads_end_when_they_are_told_to() {

@@ -109,6 +109,19 @@ fn the_library_is_that_of_lua_5_1() {
 }
 
 #[test]
+fn a_script_has_no_files_no_network_no_environment_and_no_way_to_load_any() {
+    for name in ["io", "package", "debug", "load", "loadstring", "loadfile", "dofile", "getfenv", "setfenv"] {
+        assert_eq!(message(&format!("type({name})")), "nil", "{name}");
+    }
+    for name in ["io", "socket", "debug", "package", "ffi"] {
+        assert_eq!(message(&format!("tostring(pcall(require, '{name}'))")), "false", "{name}");
+    }
+    // What the system is asked for by name is the time.
+    let names = "(function() local n = {} for k in pairs(os) do n[#n + 1] = k end table.sort(n) return table.concat(n, ' ') end)()";
+    assert_eq!(message(names), "clock date difftime time");
+}
+
+#[test]
 fn without_open_libraries_there_are_no_string_methods() {
     let object = json!({"kind": "X"});
     for source in

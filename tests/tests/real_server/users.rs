@@ -54,7 +54,7 @@ impl<'t> TestUser<'t> {
 
     /// Does the same until it succeeds: the server takes up what is granted a moment later.
     pub(crate) async fn until_done(&self, args: &[&str]) -> Result<String> {
-        self.until_answered(args, |answer| answer.is_ok()).await?.map_err(anyhow::Error::msg)
+        self.until_answered(args, Result::is_ok).await?.map_err(anyhow::Error::msg)
     }
 
     /// Does the same until the server refuses it because the user has not all that would be granted.

@@ -67,6 +67,8 @@ async fn where_groups_may_not_be_listed_there_are_none_until_they_may() {
     assert!(forbidden[0].fired_count() > 0, "they were not asked for");
     assert_eq!(group(&cluster), before);
     assert!(!service.logged("not permitted to list and watch readinessgroups").is_empty());
-    forbidden.into_iter().for_each(|fault| fault.lift());
+    for fault in &forbidden {
+        fault.lift();
+    }
     until("the group is told", || condition(&group(&cluster), "Ready")["reason"] == "AllChildrenReady");
 }

@@ -50,7 +50,7 @@ async fn whoever_makes_it_search_lets_others_wait_for_their_searches_and_for_not
         let fault = InjectedFault::new(FaultAction::Stall).on_kind(group, plural);
         page.cluster.server.faults().add(fault.on_verb(RequestVerb::List))
     });
-    let hanging = || hangs.iter().map(|fault| fault.fired_count()).sum::<u32>();
+    let hanging = || hangs.iter().map(sandbox::FaultHandle::fired_count).sum::<u32>();
     // As many as are searched for at once, each with as many lists as are asked for at once.
     let viewers = [&page.certificate, &other].map(|parent| page.begin_search(parent));
     until("both hang", || hanging() == 8);
@@ -79,7 +79,9 @@ async fn whoever_makes_it_search_lets_others_wait_for_their_searches_and_for_not
             viewer.peek(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
         });
         assert!(is_open && !waiting.is_finished(), "the searches were waited for");
-        hangs.into_iter().for_each(|fault| fault.lift());
+        for fault in &hangs {
+            fault.lift();
+        }
         drop(viewers);
         // Its turn comes when theirs is over.
         assert_eq!(waiting.join().unwrap()["notRead"], json!([]));

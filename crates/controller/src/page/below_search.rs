@@ -316,7 +316,7 @@ mod tests {
                 let refused = below.find_below(key("a"), None, async { Ok(Vec::new()) }).await.map(drop);
                 (refused, begun.elapsed())
             };
-            let (_, _, _, answer) = tokio::join!(
+            let ((), (), (), answer) = tokio::join!(
                 free_after(searches, 2, held[0]),
                 free_after(trees, 4, held[1]),
                 free_after(&inspections, 4, held[2]),
@@ -329,7 +329,7 @@ mod tests {
             tokio::task::yield_now().await;
             below.find_below(key("a"), None, async { Ok(Vec::new()) }).await.map(drop)
         };
-        let (_, answer) = tokio::join!(free_after(searches, 2, 9), asked);
+        let ((), answer) = tokio::join!(free_after(searches, 2, 9), asked);
         assert_eq!((answer, begun.elapsed()), (Ok(()), Duration::from_secs(9)));
     }
 }

@@ -13,6 +13,7 @@ mod compare;
 mod edits;
 mod families;
 mod flips;
+mod groups;
 mod phase;
 mod service;
 mod starts;
@@ -42,6 +43,8 @@ enum Workload {
     Edits(edits::EditArgs),
     /// Processor time per flip of a child, at several numbers of parents.
     Flips(flips::FlipArgs),
+    /// ReadinessGroups beside ordinary parents: memory, processor time, writes, latency and requests.
+    Groups(groups::GroupArgs),
     /// Memory and processor time of a first start and a later one, with owners as parents and with groups.
     Starts(starts::StartArgs),
 }
@@ -53,6 +56,7 @@ async fn main() -> anyhow::Result<()> {
         Workload::Compare(args) => compare::run(&cli.subject, &args).await,
         Workload::Edits(args) => edits::run(&cli.subject, &args).await,
         Workload::Flips(args) => flips::run(&cli.subject, &args).await,
+        Workload::Groups(args) => groups::run(&cli.subject, &args).await,
         Workload::Starts(args) => starts::run(&cli.subject, &args).await,
     }
 }

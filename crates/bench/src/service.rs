@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -74,22 +74,15 @@ impl Drop for MeasuredService {
 impl MeasuredService {
     /// Starts the service with this kubeconfig.
     pub(crate) fn start(subject: &SubjectArgs, kubeconfig: &Path) -> anyhow::Result<MeasuredService> {
-        let beside = std::env::current_exe()?.with_file_name("rollcall");
-        let binary = subject.rollcall.as_deref().unwrap_or(&beside);
-        let mut command = Command::new(binary);
-        command.arg("--kubeconfig").arg(kubeconfig).args([
-            "run",
-            "--listen",
-            "127.0.0.1:0",
-            "--log-format",
-            "json",
-        ]);
-        if let Some(preload) = &subject.preload {
-            command.env("LD_PRELOAD", preload);
-        }
+        let mut command = subject.command(kubeconfig)?;
         let mut child =
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().with_context(
-                || format!("starting {}; build it, or name it by --rollcall", binary.display()),
+                || {
+                    format!(
+                        "starting {}; build it, or name it by --rollcall",
+                        subject.binary().unwrap_or_default().display()
+                    )
+                },
             )?;
         let errors = child.stderr.take().context("standard error is piped")?;
         let mut lines = BufReader::new(errors).lines().map_while(Result::ok);

@@ -13,6 +13,8 @@ use crate::families::{
     CHILD_API_VERSION, NAMESPACE_COUNT, namespace, open_crd, status_of, widget, write_kubeconfig,
 };
 
+/// Address of all parents.
+pub(crate) const WIDGET_PATH: &str = "/apis/example.com/v1/widgets";
 /// One parent of this many has a child that is not ready from the start.
 pub(crate) const UNREADY_INTERVAL: usize = 10;
 

@@ -7,12 +7,12 @@ mod cluster;
 mod figure;
 mod machine;
 mod measurement;
-mod observer;
+pub(crate) mod observer;
 mod page;
-mod process;
-mod progress;
+pub(crate) mod process;
+pub(crate) mod progress;
 mod rest;
-mod session;
+pub(crate) mod session;
 mod summary;
 mod table;
 

@@ -46,9 +46,13 @@ pub(crate) struct AnswerObserver {
 }
 
 impl AnswerObserver {
-    /// Follows the answers of this number of parents.
-    pub(crate) fn follow(server: &Arc<SandboxServer>, parents: usize) -> anyhow::Result<AnswerObserver> {
-        let request = StoreRequest::new("GET", "/apis/example.com/v1/widgets?watch=1");
+    /// Follows the answers of this number of parents, which are at this address.
+    pub(crate) fn follow(
+        server: &Arc<SandboxServer>,
+        path: &str,
+        parents: usize,
+    ) -> anyhow::Result<AnswerObserver> {
+        let request = StoreRequest::new("GET", &format!("{path}?watch=1"));
         let opened = server.lock_store().open_watch(server.now(), &request);
         let mut cursor = opened.map_err(|refusal| anyhow!("{refusal:?}"))?;
         let answers = ShownAnswers {

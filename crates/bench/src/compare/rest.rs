@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::build::BuiltSubject;
-use super::cluster::WidgetCluster;
+use super::cluster::{WIDGET_PATH, WidgetCluster};
 use super::measurement::Measurement;
 use super::observer::AnswerObserver;
 use super::process::SubjectProcess;
@@ -80,7 +80,7 @@ async fn settle<'a>(
 ) -> anyhow::Result<RestingSubject<'a>> {
     let is_unready = |parent: usize| parent < unready;
     let cluster = WidgetCluster::serve(plan.parents, plan.children, is_unready).await?;
-    let observer = AnswerObserver::follow(&cluster.server, plan.parents)?;
+    let observer = AnswerObserver::follow(&cluster.server, WIDGET_PATH, plan.parents)?;
     (0..plan.parents).for_each(|parent| observer.expect(parent, !is_unready(parent), Instant::now()));
     let mut process = SubjectProcess::start(subject.command(&cluster.kubeconfig), &subject.log())?;
     observer.wait_until_shown(plan.patience);

@@ -8,7 +8,7 @@ use anyhow::Context;
 use sandbox::{RequestTally, SandboxServer};
 
 use super::build::BuiltSubject;
-use super::cluster::{UNREADY_INTERVAL, WidgetCluster};
+use super::cluster::{UNREADY_INTERVAL, WIDGET_PATH, WidgetCluster};
 use super::measurement::Measurement;
 use super::observer::AnswerObserver;
 use super::process::SubjectProcess;
@@ -65,7 +65,7 @@ pub(crate) async fn run_session(
 ) -> anyhow::Result<Vec<Measurement>> {
     let is_unready = |parent: usize| (parent + 1).is_multiple_of(UNREADY_INTERVAL);
     let cluster = WidgetCluster::serve(plan.parents, plan.children, is_unready).await?;
-    let observer = AnswerObserver::follow(&cluster.server, plan.parents)?;
+    let observer = AnswerObserver::follow(&cluster.server, WIDGET_PATH, plan.parents)?;
     let begun = Instant::now();
     (0..plan.parents).for_each(|parent| observer.expect(parent, !is_unready(parent), begun));
     let process = Some(SubjectProcess::start(subject.command(&cluster.kubeconfig), &subject.log())?);
@@ -215,7 +215,8 @@ pub(crate) fn figures<const N: usize>(all: [(&str, f64); N]) -> Figures {
     known.map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-fn quantile_ms(sorted: &[Duration], percent: usize) -> f64 {
+/// The latency that this share of all did not exceed.
+pub(crate) fn quantile_ms(sorted: &[Duration], percent: usize) -> f64 {
     let index = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
     sorted.get(index).map_or(f64::NAN, |latency| latency.as_secs_f64() * 1e3)
 }
@@ -233,7 +234,12 @@ fn sum(server: &SandboxServer, counts: impl Fn(&RequestTally) -> bool) -> f64 {
 
 /// Writes to parents: to their status, and whatever else of them a subject writes.
 pub(crate) fn status_writes(server: &SandboxServer) -> f64 {
-    sum(server, |tally| tally.verb.is_write() && tally.plural == "widgets")
+    writes_to(server, "widgets")
+}
+
+/// Writes to objects of the kind with this plural.
+pub(crate) fn writes_to(server: &SandboxServer, plural: &str) -> f64 {
+    sum(server, |tally| tally.verb.is_write() && tally.plural == plural)
 }
 
 /// Requests of every sort.

@@ -233,3 +233,15 @@ fn pod(owner: Option<&Value>, parent: usize, child: usize) -> Value {
     }
     pod
 }
+
+/// Widgets over Parts, without a time to settle.
+pub(crate) fn widget_policy() -> Value {
+    json!({
+        "apiVersion": "rollcall.dev/v1alpha1", "kind": "ReadinessPolicy", "metadata": { "name": "widgets" },
+        "spec": {
+            "parent": { "group": "example.com", "kind": "Widget" },
+            "children": [{ "kind": { "group": "example.com", "kind": "Part" } }],
+            "settle": "0s",
+        },
+    })
+}

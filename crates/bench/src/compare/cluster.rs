@@ -10,7 +10,8 @@ use sandbox::{SandboxOptions, SandboxServer};
 use serde_json::{Map, Value, json};
 
 use crate::families::{
-    CHILD_API_VERSION, NAMESPACE_COUNT, namespace, open_crd, status_of, widget, write_kubeconfig,
+    CHILD_API_VERSION, NAMESPACE_COUNT, namespace, open_crd, status_of, widget, widget_policy,
+    write_kubeconfig,
 };
 
 /// Address of all parents.
@@ -39,7 +40,7 @@ impl WidgetCluster {
         cluster.create(serde_json::to_value(api::ReadinessGroup::crd())?)?;
         cluster.create(open_crd("Widget"))?;
         cluster.create(open_crd("Part"))?;
-        cluster.create(policy())?;
+        cluster.create(widget_policy())?;
         // The last is Rollcall's own, in which it keeps what its policies wrote.
         for name in (0..NAMESPACE_COUNT).map(namespace).chain(["rollcall-system".to_owned()]) {
             cluster
@@ -98,17 +99,6 @@ impl Drop for WidgetCluster {
     fn drop(&mut self) {
         std::fs::remove_file(&self.kubeconfig).ok();
     }
-}
-
-fn policy() -> Value {
-    json!({
-        "apiVersion": "rollcall.dev/v1alpha1", "kind": "ReadinessPolicy", "metadata": { "name": "widgets" },
-        "spec": {
-            "parent": { "group": "example.com", "kind": "Widget" },
-            "children": [{ "kind": { "group": "example.com", "kind": "Part" } }],
-            "settle": "0s",
-        },
-    })
 }
 
 fn part_name(parent: usize, child: usize) -> String {

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use sandbox::{SandboxOptions, SandboxServer};
 use serde_json::{Value, json};
 
-use crate::families::{CHILD_API_VERSION, open_crd, status_of, write_kubeconfig};
+use crate::families::{CHILD_API_VERSION, open_crd, status_of, widget_policy, write_kubeconfig};
 
 /// Namespace of all objects: a group finds its members in its own.
 const NAMESPACE: &str = "team";
@@ -78,7 +78,7 @@ impl GroupCluster {
                 .create(json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } }))?;
         }
         if search == MemberSearch::Owners {
-            cluster.create(policy())?;
+            cluster.create(widget_policy())?;
         }
         for number in 0..parents {
             let parent = cluster.create(parent(search, number, children))?;
@@ -138,17 +138,6 @@ fn parent_name(number: usize) -> String {
 
 fn part_name(parent: usize, child: usize) -> String {
     format!("widget-{parent}-part-{child}")
-}
-
-fn policy() -> Value {
-    json!({
-        "apiVersion": "rollcall.dev/v1alpha1", "kind": "ReadinessPolicy", "metadata": { "name": "widgets" },
-        "spec": {
-            "parent": { "group": "example.com", "kind": "Widget" },
-            "children": [{ "kind": { "group": "example.com", "kind": "Part" } }],
-            "settle": "0s",
-        },
-    })
 }
 
 fn parent(search: MemberSearch, number: usize, children: usize) -> Value {

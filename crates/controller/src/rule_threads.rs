@@ -78,7 +78,7 @@ impl Drop for EndNotice {
     }
 }
 
-/// The threads that evaluate custom rules.
+/// The threads that evaluate custom rules, and the proofs of policies.
 pub(crate) struct RuleThreads {
     reflector: Arc<Reflector>,
     signal: Arc<WorkSignal>,
@@ -134,12 +134,15 @@ pub(crate) fn work_beside<R>(is_long: bool, work: impl FnOnce() -> R) -> R {
 
 fn evaluate_rules(reflector: &Reflector, signal: &WorkSignal, judged: &Notify) {
     while let Some(announced) = signal.announced() {
-        match reflector.rule_work().take() {
-            Some(judgement) => {
-                reflector.rule_work().evaluate(judgement);
-                judged.notify_waiters();
-            }
-            None => signal.wait_beyond(announced),
+        let work = reflector.rule_work();
+        // The steps of proofs are bounded for all of them together: they leave room for everything else.
+        if let Some(proof) = work.take_proof() {
+            work.evaluate_proof(proof);
+        } else if let Some(judgement) = work.take() {
+            work.evaluate(judgement);
+            judged.notify_waiters();
+        } else {
+            signal.wait_beyond(announced);
         }
     }
 }

@@ -1,14 +1,15 @@
 //! Proofs of policies that are awaited: which is evaluated next, and how the last one ended.
 //!
-//! A proof is evaluated on the loop. So all of them together may spend a bounded number of steps a second, some hundredths of
-//! the time of one core: whoever writes a costly proof, or changes its objects all the time, delays nothing but proofs.
+//! The loop hands a few in at a time, and goes on: the threads of custom rules evaluate them. All proofs together may spend a
+//! bounded number of steps a second, some hundredths of the time of one core, so that whoever writes a costly proof, or
+//! changes its objects all the time, delays nothing but proofs.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use aggregator::{Engine, ObjectId, ParentDraft, PolicyId, ProofRequest};
 use readiness::Time;
-use watcher::reflector::{ProofOutcome, ProofVerdict, Reflector};
+use watcher::reflector::{EvaluatedProof, ProofOutcome, ProofTask, ProofVerdict, Reflector};
 
 /// Number of steps that all proofs may spend a second, and at once after a quiet second.
 const STEPS_PER_SECOND: i64 = 2_000_000;
@@ -16,6 +17,8 @@ const STEPS_PER_SECOND: i64 = 2_000_000;
 const STEPS_PER_MILLI: i64 = STEPS_PER_SECOND / 1_000;
 /// Number of steps that each evaluation costs besides its own.
 const BASE_STEPS: i64 = 50;
+/// Number of proofs that are handed in and not taken back: enough that a thread need not wait for the loop after each.
+const MAX_HANDED_IN: usize = 16;
 
 /// Proofs that wait to be evaluated, and the last verdicts.
 #[derive(Debug, Default)]
@@ -23,14 +26,17 @@ pub(super) struct ProofQueue {
     waiting: VecDeque<ProofRequest>,
     known: BTreeSet<ProofRequest>,
     verdicts: BTreeMap<(ObjectId, PolicyId), ProofVerdict>,
+    /// Those that are handed in and not taken back; `true` where they were asked for again since.
+    handed_in: BTreeMap<ProofRequest, bool>,
     /// Steps that were spent beyond what was gained until `as_of`.
     debt: i64,
     as_of: Time,
 }
 
 impl ProofQueue {
-    /// Evaluates the proofs that parents await, once everything that is known was observed. Where one holds, its parent is
-    /// evaluated again; where one fails otherwise than before, its parent has to say so: it joins the drafts.
+    /// Hands in the proofs that parents await, and takes in what became of those before, once everything that is known was
+    /// observed. Where one holds, its parent is evaluated again; where one fails otherwise than before, its parent has to say
+    /// so: it joins the drafts.
     pub(super) fn settle_proofs(
         &mut self,
         engine: &mut Engine,
@@ -40,21 +46,20 @@ impl ProofQueue {
     ) {
         self.enqueue_requests(engine.pending_proofs().take_requests());
         let (mut is_given, before) = (false, drafts.len());
-        while reflector.dirty_len() == 0
-            && let Some(request) = self.take_next(now)
-        {
-            if !engine.pending_proofs().is_awaited(request) {
-                continue;
+        while reflector.dirty_len() == 0 {
+            for evaluated in reflector.rule_work().take_evaluated_proofs() {
+                let request = evaluated.task.request;
+                match self.take_news(engine, &evaluated) {
+                    Some(ProofVerdict::Holds) => {
+                        engine.pending_proofs().record_proof(request, now);
+                        is_given = true;
+                    }
+                    Some(_) => drafts.push(ParentDraft { parent: request.parent }),
+                    None => {}
+                }
             }
-            let ProofRequest { parent, policy, generation } = request;
-            let children = engine.reader().proof_children(parent, policy);
-            let outcome = reflector.evaluate_proof((parent, generation), policy, children);
-            let is_news = self.record_outcome(request, outcome);
-            if outcome.verdict == ProofVerdict::Holds {
-                engine.pending_proofs().record_proof(request, now);
-                is_given = true;
-            } else if is_news {
-                drafts.push(ParentDraft { parent });
+            if !self.hand_in_next(engine, reflector, now) {
+                break;
             }
         }
         if is_given {
@@ -66,10 +71,50 @@ impl ProofQueue {
         }
     }
 
-    /// Adds proofs that are awaited. One that waits already keeps its place.
+    /// Hands in the proofs whose turn it is, as many as there is room for. Returns `true` if there were any.
+    fn hand_in_next(&mut self, engine: &mut Engine, reflector: &Reflector, now: Time) -> bool {
+        let before = self.handed_in.len();
+        while self.handed_in.len() < MAX_HANDED_IN
+            && let Some(request) = self.take_next(now)
+        {
+            if engine.pending_proofs().is_awaited(request) {
+                let children = engine.reader().proof_children(request.parent, request.policy).collect();
+                reflector.rule_work().hand_in_proof(ProofTask { request, children });
+                self.handed_in.insert(request, false);
+            }
+        }
+        self.handed_in.len() > before
+    }
+
+    /// Records what became of a proof. Returns the verdict if something follows from it.
+    ///
+    /// **Invariant:** a proof holds over the children that count when that is recorded, by the plan in force. One that was
+    /// evaluated over others, or by another plan, has to be evaluated again.
+    fn take_news(&mut self, engine: &mut Engine, evaluated: &EvaluatedProof) -> Option<ProofVerdict> {
+        let EvaluatedProof { task: ProofTask { request, children }, outcome, .. } = evaluated;
+        self.spend(outcome.steps);
+        let is_asked_again = self.handed_in.remove(request).unwrap_or(false);
+        if !engine.pending_proofs().is_awaited(*request) {
+            return None;
+        }
+        let counting = engine.reader().proof_children(request.parent, request.policy);
+        if evaluated.is_superseded() || !counting.eq(children.iter().copied()) {
+            self.enqueue_requests([*request]);
+            return None;
+        }
+        if is_asked_again && outcome.verdict != ProofVerdict::Holds {
+            self.enqueue_requests([*request]);
+        }
+        let is_news = self.record_outcome(*request, *outcome);
+        (is_news || outcome.verdict == ProofVerdict::Holds).then_some(outcome.verdict)
+    }
+
+    /// Adds proofs that are awaited. One that waits already keeps its place; one that is handed in waits again afterwards.
     pub(super) fn enqueue_requests(&mut self, requests: impl IntoIterator<Item = ProofRequest>) {
         for request in requests {
-            if self.known.insert(request) {
+            if let Some(is_asked_again) = self.handed_in.get_mut(&request) {
+                *is_asked_again = true;
+            } else if self.known.insert(request) {
                 self.waiting.push_back(request);
             }
         }
@@ -90,13 +135,17 @@ impl ProofQueue {
 
     /// Records how an evaluation ended. Returns `true` if that is to be said otherwise than before.
     pub(super) fn record_outcome(&mut self, request: ProofRequest, outcome: ProofOutcome) -> bool {
-        self.debt = self.debt.saturating_add(i64::from(outcome.steps) + BASE_STEPS);
         let of = (request.parent, request.policy);
         let before = match outcome.verdict {
             ProofVerdict::Holds => self.verdicts.remove(&of),
             verdict => self.verdicts.insert(of, verdict),
         };
         before != Some(outcome.verdict)
+    }
+
+    /// Counts the steps of an evaluation.
+    fn spend(&mut self, steps: u32) {
+        self.debt = self.debt.saturating_add(i64::from(steps) + BASE_STEPS);
     }
 
     /// The last verdict on a parent, if it was not that the proof holds.
@@ -119,10 +168,12 @@ impl ProofQueue {
         self.verdicts.retain(|(_, of), _| *of != policy);
     }
 
-    /// Time at which the next proof may be evaluated though nothing else happens.
+    /// Time at which the next proof may be evaluated though nothing else happens. Where there is no room for it, one that is
+    /// evaluated wakes the loop.
     pub(super) fn next_deadline(&self) -> Option<Time> {
         let waits = u64::try_from((self.debt - STEPS_PER_SECOND).max(0) / STEPS_PER_MILLI + 1).unwrap_or(0);
-        (!self.waiting.is_empty()).then(|| self.as_of + Duration::from_millis(waits))
+        (!self.waiting.is_empty() && self.handed_in.len() < MAX_HANDED_IN)
+            .then(|| self.as_of + Duration::from_millis(waits))
     }
 }
 
@@ -160,6 +211,7 @@ mod tests {
         while let Some(at) = (evaluated.len() < 1_000).then_some(now) {
             while let Some(request) = queue.take_next(at) {
                 evaluated.push(at);
+                queue.spend(50_000);
                 queue.record_outcome(request, outcome(ProofVerdict::Stopped, 50_000));
             }
             if let Some(next) = queue.next_deadline() {

@@ -46,6 +46,21 @@ fn deployment(name: &str) -> Value {
 
 impl ProvenShop {
     fn begin(proof: &str) -> ProvenShop {
+        ProvenShop::begin_over(proof, Arc::new(Reflector::new(|| ())))
+    }
+
+    /// Its proofs are evaluated by threads, which the test plays.
+    fn begin_beside(proof: &str) -> ProvenShop {
+        let reflector = Arc::new(Reflector::new(|| ()));
+        reflector.rule_work().set_waker(|| ());
+        let mut shop = ProvenShop::begin_over(proof, reflector);
+        assert_eq!(shop.evaluate(), 1);
+        shop.run_for(Duration::from_secs(1));
+        assert_eq!(shop.says(), ("AllChildrenReady", "2 of 2 ready"));
+        shop
+    }
+
+    fn begin_over(proof: &str, reflector: Arc<Reflector>) -> ProvenShop {
         let spec = json!({
             "parent": { "group": "example.com", "kind": "Shop" }, "proof": proof,
             "children": [{ "kind": { "group": "apps", "kind": "Deployment" } }],
@@ -56,7 +71,7 @@ impl ProvenShop {
         let policy = PolicyInUse { id, name: "shops".to_owned(), compiled, acceptance: Acceptance::Accepted };
         let plan = build_plan(&[policy], &Released::new(), &mut registry, &UnreadLibraries);
         let resync = Duration::from_secs(30);
-        let mut core = Core::new(Arc::new(Reflector::new(|| ())), resync, resync, Seed(0));
+        let mut core = Core::new(reflector, resync, resync, Seed(0));
         let shop = json!({ "apiVersion": "example.com/v1", "kind": "Shop", "spec": { "image": "shop:1" },
             "metadata": { "name": "books", "namespace": "shop", "uid": "books", "resourceVersion": "1", "generation": 1,
                 "creationTimestamp": "2026-01-01T00:00:00Z" },
@@ -98,26 +113,52 @@ impl ProvenShop {
         self.shop = shop;
     }
 
+    /// Evaluates the proofs that wait for a thread. Returns how many these were.
+    fn evaluate(&mut self) -> usize {
+        let work = self.core.reflector.rule_work();
+        std::iter::from_fn(|| work.take_proof()).map(|proof| work.evaluate_proof(proof)).count()
+    }
+
     /// The operator says at once that it has handled the new image.
     fn set_image(&mut self, image: &str) {
+        self.change_image(image);
+        self.run_for(Duration::from_mins(1));
+    }
+
+    fn change_image(&mut self, image: &str) {
         self.shop["spec"]["image"] = json!(image);
         let generation = self.shop["metadata"]["generation"].as_u64().unwrap() + 1;
         self.shop["metadata"]["generation"] = json!(generation);
         self.shop["status"]["observedGeneration"] = json!(generation);
         self.apply_shop();
+    }
+
+    fn delete(&mut self, name: &str) {
+        if self.deployments.remove(name).is_some() {
+            self.version += 1;
+            self.core.reflector.delete_object(name, self.version);
+        }
+    }
+
+    /// Whether all children have this image.
+    fn have_image(&self, image: &str) -> bool {
+        self.deployments.values().all(|of| of["spec"]["template"]["spec"]["containers"][0]["image"] == image)
+    }
+
+    /// A Deployment has rolled out this image. One that does not exist is created with it.
+    fn roll_out(&mut self, name: &str, image: &str) {
+        self.apply_image(name, image);
         self.run_for(Duration::from_mins(1));
     }
 
-    /// A Deployment has rolled out this image.
-    fn roll_out(&mut self, name: &str, image: &str) {
-        let mut deployment = self.deployments[name].clone();
+    fn apply_image(&mut self, name: &str, image: &str) {
+        let mut deployment = self.deployments.get(name).cloned().unwrap_or_else(|| deployment(name));
         let generation = deployment["metadata"]["generation"].as_u64().unwrap() + 1;
         deployment["metadata"]["generation"] = json!(generation);
         deployment["status"]["observedGeneration"] = json!(generation);
         deployment["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image);
         self.apply("Deployment", &mut deployment);
         self.deployments.insert(name.to_owned(), deployment);
-        self.run_for(Duration::from_mins(1));
     }
 
     /// Reason and message of the shop's condition.
@@ -193,4 +234,85 @@ fn a_proof_that_is_never_given_is_the_operators_silence_in_the_end() {
     let silent = "the operator has not handled generation 2: the policy's proof does not hold yet";
     assert_eq!(shop.says(), ("OperatorSilent", silent));
     assert_eq!(shop.shop["status"]["conditions"][1]["type"], "Stalled");
+}
+
+#[test]
+fn a_proof_that_is_evaluated_beside_holds_nothing_up_and_counts_when_it_is_done() {
+    let mut shop = ProvenShop::begin_beside(IMAGES);
+    shop.set_image("shop:2");
+    shop.roll_out("api", "shop:2");
+    shop.roll_out("web", "shop:2");
+    assert_eq!(shop.says(), ("ChildrenPending", "waiting for the operator to handle generation 2"));
+    assert_eq!(shop.evaluate(), 1, "asked for at each change, and waiting once");
+    shop.run_for(Duration::from_secs(1));
+    assert_eq!(shop.says(), ("AllChildrenReady", "2 of 2 ready"));
+}
+
+#[test]
+fn a_proof_that_was_evaluated_over_other_children_is_evaluated_again() {
+    let mut shop = ProvenShop::begin_beside(IMAGES);
+    shop.set_image("shop:2");
+    shop.roll_out("api", "shop:2");
+    shop.roll_out("web", "shop:2");
+    shop.apply_image("mail", "shop:1");
+    assert_eq!(shop.evaluate(), 1, "over the two that were known");
+    shop.run_for(Duration::from_secs(1));
+    assert_eq!(shop.says().0, "ChildrenPending");
+    assert_eq!(shop.evaluate(), 1, "over all three");
+    shop.run_for(Duration::from_secs(1));
+    assert!(shop.says().1.ends_with("does not hold yet"), "{:?}", shop.says());
+    shop.roll_out("mail", "shop:2");
+    shop.evaluate();
+    shop.run_for(Duration::from_secs(1));
+    assert_eq!(shop.says(), ("AllChildrenReady", "3 of 3 ready"));
+}
+
+#[test]
+fn a_proof_that_was_evaluated_by_an_earlier_plan_is_evaluated_again() {
+    let mut shop = ProvenShop::begin_beside(IMAGES);
+    shop.set_image("shop:2");
+    shop.roll_out("api", "shop:2");
+    shop.roll_out("web", "shop:2");
+    assert_eq!(shop.evaluate(), 1);
+    let reflector = shop.core.reflector.clone();
+    reflector.set_interest((*reflector.interest(shop.kinds["Shop"]).unwrap()).clone());
+    shop.run_for(Duration::from_secs(1));
+    assert_eq!(shop.says().0, "ChildrenPending");
+    assert_eq!(shop.evaluate(), 1);
+    shop.run_for(Duration::from_secs(1));
+    assert_eq!(shop.says(), ("AllChildrenReady", "2 of 2 ready"));
+}
+
+/// Images change, children roll out, appear and go, while threads take their time: whenever the shop is called ready, there
+/// was a moment since its generation at which the proof held over all children that there were.
+#[test]
+fn no_order_of_changes_and_evaluations_lets_a_proof_count_that_never_held() {
+    let (mut told_ready, mut evaluated) = (0, 0);
+    for seed in 0..200 {
+        let mut shop = ProvenShop::begin_beside(IMAGES);
+        let (mut image, mut generations, mut held) = ("shop:1".to_owned(), 1, true);
+        for step in 0..60_u64 {
+            let draw = |key, below| Seed(seed).number_for(step * 8 + key) % below;
+            let name = ["api", "web", "mail"][usize::try_from(draw(1, 3)).unwrap()];
+            match draw(0, 9) {
+                0 if step % 2 == 0 => {
+                    (generations, held) = (generations + 1, false);
+                    image = format!("shop:{generations}");
+                    shop.change_image(&image);
+                }
+                0..=2 => shop.apply_image(name, &image),
+                3 => shop.apply_image(name, "shop:0"),
+                4 => shop.delete(name),
+                5 | 6 => evaluated += shop.evaluate(),
+                _ => shop.run_for(Duration::from_millis(1 + draw(2, 20_000))),
+            }
+            held = held || shop.have_image(&image);
+            let ready = &shop.shop["status"]["conditions"][0];
+            if ready["status"] == "True" && ready["observedGeneration"] == generations {
+                assert!(held, "seed {seed}, step {step}");
+                told_ready += usize::from(generations > 1);
+            }
+        }
+    }
+    assert!(told_ready > 100 && evaluated > 500, "{told_ready} and {evaluated}");
 }

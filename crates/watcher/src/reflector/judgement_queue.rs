@@ -122,7 +122,8 @@ impl JudgementQueue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wake(&self) {
+    /// Tells the threads that there is something to take.
+    pub(super) fn wake(&self) {
         if let Some(wake) = self.wake.get() {
             wake();
         }

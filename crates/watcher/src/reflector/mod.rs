@@ -28,6 +28,7 @@ mod namespaces;
 mod parent;
 mod parts;
 mod planned;
+mod proof_work;
 mod proofs;
 mod reevaluation;
 mod refinement;
@@ -51,7 +52,7 @@ mod view;
 
 use std::sync::Arc;
 
-use aggregator::{KindId, ObjectId, ObjectView, PolicyId};
+use aggregator::{KindId, ObjectId, ObjectView};
 use readiness::Time;
 use serde_json::value::RawValue;
 
@@ -75,6 +76,7 @@ pub use memory::{
 };
 pub use parent::{AnswerTarget, ParentDeletion, ParentRow};
 pub use planned::ListPass;
+pub use proof_work::{EvaluatedProof, ProofTask};
 pub use proofs::{ProofOutcome, ProofVerdict};
 pub use remembered_outcomes::RememberedOutcomes;
 pub use row::{NamespaceName, ObjectRow, RefinedCause};
@@ -226,16 +228,6 @@ impl Reflector {
     /// What the server was heard to refuse in the status of parents of this kind.
     pub fn status_bounds(&self, kind: KindId) -> StatusBounds {
         self.0.known_bounds.of(kind)
-    }
-
-    /// Evaluates the proof of a policy for a parent at this generation and its children, each with the number of its group.
-    pub fn evaluate_proof(
-        &self,
-        (parent, generation): (ObjectId, u64),
-        policy: PolicyId,
-        children: impl Iterator<Item = (u8, ObjectId)>,
-    ) -> ProofOutcome {
-        proofs::evaluate_proof(&self.0, (parent, generation), policy, children)
     }
 
     /// Switches a parent to the fallback condition type because the current type keeps being overwritten. Applies from

@@ -10,6 +10,7 @@ use super::known_bounds::KnownBounds;
 use super::kopf::marks::KopfMarks;
 use super::last_written::LastWrittenConditions;
 use super::memory::OutcomeMemory;
+use super::proof_work::ProofExchange;
 use super::row_store::RowStore;
 use super::rows::Rows;
 
@@ -19,7 +20,7 @@ use super::rows::Rows;
 ///
 /// **Lock order:** the memory of outcomes first, then a shard of slots, then tombstones. All others (plans, breakers, selections,
 /// namespaces, dirty set, marks of both kinds, finalizers, awaited versions, conditions last written, kinds that require lists,
-/// budgets, judgements) are locked for one operation on them alone: whoever holds one of these locks takes no other.
+/// budgets, judgements, proofs) are locked for one operation on them alone: whoever holds one of these locks takes no other.
 pub(super) struct ReflectorParts {
     pub(super) store: RowStore,
     pub(super) memory: OutcomeMemory,
@@ -30,6 +31,7 @@ pub(super) struct ReflectorParts {
     pub(super) assessor: ObjectAssessor,
     /// Objects that await custom rules, where these are not evaluated on ingest.
     pub(super) judgements: JudgementQueue,
+    pub(super) proofs: ProofExchange,
     pub(super) last_written: LastWrittenConditions,
     pub(super) known_bounds: KnownBounds,
     pub(super) budgets: BudgetTable,
@@ -47,6 +49,7 @@ impl ReflectorParts {
             awaited: AwaitedVersions::default(),
             assessor: ObjectAssessor::default(),
             judgements: JudgementQueue::default(),
+            proofs: ProofExchange::default(),
             last_written: LastWrittenConditions::default(),
             known_bounds: KnownBounds::default(),
             budgets: BudgetTable::default(),

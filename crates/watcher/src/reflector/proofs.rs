@@ -1,13 +1,16 @@
 //! What is kept of objects for proofs, and the evaluation of a proof over it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
-use aggregator::{ObjectId, PolicyId};
+use aggregator::{ObjectId, ProofRequest};
 use rollcall_cel::{ProofExpression, ProofResult};
 use rustc_hash::FxHashSet;
 use serde_json::value::RawValue;
 
 use super::parts::ReflectorParts;
+use super::planned::PlannedInterest;
+use super::proof_work::ProofTask;
 use super::row::{ObjectExcerpt, ObjectRow};
 use crate::parent::text_with_type;
 use crate::plan::{ExcerptRule, MAX_EXCERPT_BYTES, ProofRule};
@@ -73,36 +76,45 @@ pub(super) fn take_excerpt(rule: &ExcerptRule, child: &ChildObject, object: &Raw
     }
 }
 
-/// Evaluates the proof of a policy for a parent at this generation.
+/// Evaluates the proof of a policy for a parent at this generation. Returns the plan by which that was done, too.
 pub(super) fn evaluate_proof(
     parts: &ReflectorParts,
-    (parent, generation): (ObjectId, u64),
-    policy: PolicyId,
-    children: impl Iterator<Item = (u8, ObjectId)>,
-) -> ProofOutcome {
-    let rows = &parts.store.rows;
+    task: &ProofTask,
+) -> (ProofOutcome, Option<Arc<PlannedInterest>>) {
+    let ProofRequest { parent, policy, generation } = task.request;
     let read = |row: &ObjectRow| {
         let is_current = row.parent.as_ref().is_some_and(|parent| parent.view.generation == generation);
         is_current.then(|| (row.kind, excerpt_of(row)))
     };
-    let Some((kind, excerpt)) = rows.read(parent, read).flatten() else {
-        return ProofVerdict::Outdated.into();
+    let current = parts.store.rows.read(parent, read).flatten();
+    let planned = current.and_then(|(kind, excerpt)| Some((parts.store.plans.planned(kind)?, excerpt)));
+    let Some((plan, excerpt)) = planned else { return (ProofVerdict::Outdated.into(), None) };
+    let mut rules = plan.interest.parent.iter().filter(|rule| rule.policy == policy);
+    let outcome = match rules.next().and_then(|rule| rule.proof.as_ref()) {
+        Some(proof) => evaluate_over(parts, proof, excerpt, &task.children),
+        None => ProofVerdict::Outdated.into(),
     };
-    let Some(plan) = parts.store.plans.planned(kind) else { return ProofVerdict::Outdated.into() };
-    let proof =
-        plan.interest.parent.iter().find(|rule| rule.policy == policy).and_then(|rule| rule.proof.as_ref());
-    let Some(proof) = proof else { return ProofVerdict::Outdated.into() };
+    (outcome, Some(plan))
+}
+
+/// Evaluates a proof over what is kept of a parent and of these children.
+fn evaluate_over(
+    parts: &ReflectorParts,
+    proof: &ProofRule,
+    parent: Result<Box<str>, ProofVerdict>,
+    children: &[(u8, ObjectId)],
+) -> ProofOutcome {
     // One that is gone counts by its outcome, and has no fields any more.
     let present = |row: &ObjectRow| {
         (!row.is_remembered()).then(|| (row.namespace.clone(), row.name.clone(), excerpt_of(row)))
     };
     let (mut objects, mut known) = (Vec::new(), FxHashSet::default());
-    let mut bytes = excerpt.as_ref().map_or(0, |text| text.len());
+    let mut bytes = parent.as_ref().map_or(0, |text| text.len());
     // One that counts in several groups is one object.
-    for (group, child) in children.filter(|(_, child)| known.insert(*child)) {
-        if let Some((namespace, name, excerpt)) = rows.read(child, present).flatten() {
+    for (group, child) in children.iter().filter(|(_, child)| known.insert(*child)) {
+        if let Some((namespace, name, excerpt)) = parts.store.rows.read(*child, present).flatten() {
             bytes += excerpt.as_ref().map_or(0, |text| text.len()).max(MIN_CHILD_BYTES);
-            objects.push((group, namespace, name, excerpt));
+            objects.push((*group, namespace, name, excerpt));
         }
         if bytes > ProofExpression::MAX_BYTES {
             return ProofOutcome { verdict: ProofVerdict::Stopped, steps: ProofExpression::MAX_STEPS };
@@ -110,7 +122,7 @@ pub(super) fn evaluate_proof(
     }
     objects.sort_unstable_by(|a, b| (a.0, &a.1, &a.2).cmp(&(b.0, &b.1, &b.2)));
     let texts: Result<Vec<_>, _> = objects.into_iter().map(|(.., excerpt)| excerpt).collect();
-    match excerpt.and_then(|parent| Ok((parent, texts?))) {
+    match parent.and_then(|parent| Ok((parent, texts?))) {
         Ok((parent, children)) => evaluate_texts(proof, &parent, &children),
         Err(verdict) => verdict.into(),
     }

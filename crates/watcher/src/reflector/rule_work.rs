@@ -8,6 +8,8 @@ use readiness::Assessment;
 use super::interim::{INTERIM_LIMIT, settle_rule};
 use super::judgement_queue::Judgement;
 use super::parts::ReflectorParts;
+use super::proof_work::{EvaluatedProof, ProofTask};
+use super::proofs::evaluate_proof;
 use super::rule_breaker::RuleSuspension;
 use super::uid_key::UidKey;
 use crate::plan::UserRule;
@@ -70,6 +72,34 @@ impl<'r> RuleWork<'r> {
         if moved.flatten() == Some(true) {
             rows.mark_dirty(judgement.id);
         }
+    }
+
+    /// Has a proof evaluated: by the threads, where rules are evaluated beside the ingest of objects, else at once.
+    pub fn hand_in_proof(self, task: ProofTask) {
+        if self.0.judgements.is_used() {
+            self.0.proofs.hand_in(task);
+            self.0.judgements.wake();
+        } else {
+            self.evaluate_proof(task);
+        }
+    }
+
+    /// Takes a proof that was handed in. It has to be given to [`RuleWork::evaluate_proof`].
+    pub fn take_proof(self) -> Option<ProofTask> {
+        self.0.proofs.take_waiting()
+    }
+
+    /// Evaluates a proof, and wakes the loop. Takes as long as the limits of proofs allow.
+    pub fn evaluate_proof(self, task: ProofTask) {
+        let (outcome, plan) = evaluate_proof(self.0, &task);
+        if self.0.proofs.hand_back(EvaluatedProof { task, outcome, plan }) {
+            self.0.store.rows.wake();
+        }
+    }
+
+    /// Takes the proofs that were evaluated since the last call.
+    pub fn take_evaluated_proofs(self) -> Vec<EvaluatedProof> {
+        self.0.proofs.take_evaluated()
     }
 
     /// Returns `true` if another object of this kind finds room to wait, or there is no use in waiting for that: a rule of the

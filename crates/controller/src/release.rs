@@ -26,13 +26,37 @@ const MAX_RELEASE_ATTEMPTS: u32 = 5;
 /// Shortest interval between two patches. 10 ms: other clients of the server go on.
 const RELEASE_INTERVAL: Duration = Duration::from_millis(10);
 
+/// Number of parents that are named of those on which conditions were left.
+const MAX_NAMED: usize = 3;
+
 /// Result of a release.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReleaseReport {
     /// Number of parents whose entries were removed.
     pub released: usize,
     /// Number of parents on which the removal failed.
     pub failed: usize,
+    /// Number of parents on which a condition of these types stands that nobody can be asked about: the list has one manager in
+    /// all, and the words are not Rollcall's.
+    pub left: usize,
+    /// The first of them.
+    pub left_on: Vec<String>,
+}
+
+impl ReleaseReport {
+    fn count_left(&mut self, api: &ApiKind, object: &ParentObject, own: &OwnTypes<'_>) {
+        if ParentStatus::read(&object.text, own).has_unattributed(own) {
+            self.left += 1;
+            if self.left_on.len() < MAX_NAMED {
+                self.left_on.push(parent_title(api, &object.child.meta));
+            }
+        }
+    }
+}
+
+/// Kind, namespace and name of a parent, for people.
+fn parent_title(api: &ApiKind, WireMeta { namespace, name, .. }: &WireMeta) -> String {
+    if namespace.is_empty() { format!("{api} {name}") } else { format!("{api} {namespace}/{name}") }
 }
 
 /// Releases every parent of these policies, each once however many of them select it.
@@ -62,7 +86,9 @@ pub async fn release_parents(
                 if types.is_empty() {
                     continue;
                 }
-                match release_parent(client, &api, &object, &OwnTypes::of(types), &mut pace).await {
+                let own = OwnTypes::of(types);
+                done.count_left(&api, &object, &own);
+                match release_parent(client, &api, &object, &own, &mut pace).await {
                     Ok(true) => done.released += 1,
                     Ok(false) => {}
                     Err(error) => {
@@ -156,7 +182,7 @@ async fn release_parent(
     pace: &mut Interval,
 ) -> anyhow::Result<bool> {
     let WireMeta { namespace, name, uid, .. } = &object.child.meta;
-    let title = format!("{api} {namespace}/{name}");
+    let title = parent_title(api, &object.child.meta);
     let (mut requires_list, mut attempts) = (false, 0);
     let mut reread = None;
     loop {

@@ -85,6 +85,17 @@ pub(crate) async fn release_conditions(
         _ = writeln!(said, "deleted {deleted} records, {kept} failed");
         failed += kept;
     }
+    if released.left > 0 {
+        let more = released.left.saturating_sub(released.left_on.len());
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        _ = writeln!(
+            said,
+            "left a condition of these types on {} parents, because it is not in Rollcall's words, and a list that is not a map \
+             does not say who wrote it: {}{more}",
+            released.left,
+            released.left_on.join(", ")
+        );
+    }
     if !unknown.is_empty() {
         _ = writeln!(said, "{} policies are refused: what they wrote is not known", unknown.len());
     }

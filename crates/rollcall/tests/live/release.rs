@@ -85,6 +85,26 @@ async fn what_a_policy_wrote_goes_by_the_spec_that_was_accepted_last() {
 }
 
 #[tokio::test]
+async fn a_condition_that_cannot_be_told_apart_from_others_is_left_and_said_to_be() {
+    let cluster = cluster("release-left").await;
+    cluster.create(&policy("Shop", "example.com", "Database"));
+    cluster.create(&told(custom("Shop", "books"), "Ready"));
+    for name in ["a", "b", "c", "d"] {
+        let mut altered = told(custom("Shop", name), "Ready");
+        altered["status"]["conditions"][0]["reason"] = json!("Altered");
+        cluster.create(&altered);
+    }
+    let (code, out, err) = release(&cluster, &[]).await;
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert!(
+        out.starts_with("released 1 parents, 0 failed\nleft a condition of these types on 4 parents"),
+        "{out}"
+    );
+    let named = ["a", "b", "c"].map(|name| format!("Shop.example.com default/{name}")).join(", ");
+    assert!(out.ends_with(&format!("{named} and 1 more\n")), "{out}");
+}
+
+#[tokio::test]
 async fn a_version_that_is_not_served_any_more_leaves_nothing_behind() {
     let cluster = cluster("release-version").await;
     let mut older = policy("Shop", "example.com", "Database");

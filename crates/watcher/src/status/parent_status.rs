@@ -227,6 +227,12 @@ impl ParentStatus {
         }
     }
 
+    /// Returns `true` if a condition of one of these types is not in our words, and the server cannot say whose it is: its list has
+    /// one manager in all.
+    pub fn has_unattributed(&self, own: &OwnTypes<'_>) -> bool {
+        self.allows_duplicate_types && self.foreign.iter().any(|(kind, ..)| own.writes(kind))
+    }
+
     /// Conditions of others with the managers that wrote them, where the server may forget these.
     pub(crate) fn managers_to_keep(&self) -> Vec<(Box<str>, Box<str>)> {
         let named = self

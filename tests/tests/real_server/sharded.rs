@@ -150,3 +150,37 @@ async fn what_got_labels_of_nobody_while_nothing_ran_is_taken_back_after_the_nex
     tenant.until_at(&policy, &unclaimed).await?;
     Ok(())
 }
+
+/// A release that is told of its policies by a file, and another one that does not know these.
+#[tokio::test]
+async fn what_a_release_without_a_policy_in_the_cluster_says_is_taken_off_by_one_that_is_not_kept_out()
+-> Result<()> {
+    let tenant = TestTenant::start("sharded-file").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    tenant.crd(&CrdBuilder::new("Shard")).await?;
+    let spec = json!({ "children": [tenant.child("Shard")], "settle": "100ms" });
+    let mut gold = spec.clone();
+    gold["parent"] = json!({ "selector": { "matchLabels": { "tier": "gold" } } });
+    tenant.policy("gold", "Database", gold).await?;
+    tenant.grant().await?;
+    let file = tenant.policies_file(&[tenant.policy_manifest("own", "Database", spec)])?;
+    let file = format!("--policies={}", file.display());
+    let url = tenant.plane.url();
+    let mut own = tenant.rollcall_at(url, &[&file, "--lease-name=own"]).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
+    tenant.create(owned_by(&db, tenant.custom("Shard", "shard-0"))).await?;
+    set_ready(&tenant, 0, "True").await?;
+    let told = tenant.until("Database/db", says("Ready", "True")).await?;
+    assert!(own.terminate().await?.success());
+
+    let kept_out = tenant.rollcall_at(url, &["--namespaces=elsewhere"]).await?;
+    kept_out.until_ready().await?;
+    tokio::time::sleep(LONG_ENOUGH).await;
+    assert_eq!(version_of(&tenant.get("Database/db").await?), version_of(&told));
+    drop(kept_out);
+
+    let _everywhere = tenant.rollcall_at(url, &[]).await?;
+    let bare = StateExpectation::new("taken off", |db: &Value| db["status"]["conditions"].is_null());
+    tenant.until("Database/db", bare).await?;
+    Ok(())
+}

@@ -6,20 +6,36 @@ use serde_json::Value;
 
 use crate::StagedList;
 
+/// Most bytes of content that are kept of a record: more than Rollcall itself ever writes. 128 KiB.
+const MAX_CONTENT_BYTES: usize = 128 << 10;
+
 /// Record as last read.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct HeldRecord {
     pub(super) uid: String,
     pub(super) version: String,
-    pub(super) spec: Value,
+    /// Its `spec` as JSON, which takes a fraction of the room of what is parsed from it; `None` beyond the bound.
+    content: Option<Box<str>>,
 }
 
 impl HeldRecord {
     /// Reads a record's name and content.
     fn read(object: &Value) -> (String, HeldRecord) {
         let word = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
-        let spec = object["spec"].clone();
-        (word("name"), HeldRecord { uid: word("uid"), version: word("resourceVersion"), spec })
+        let content = Some(object["spec"].to_string()).filter(|content| content.len() <= MAX_CONTENT_BYTES);
+        let content = content.map(String::into_boxed_str);
+        (word("name"), HeldRecord { uid: word("uid"), version: word("resourceVersion"), content })
+    }
+
+    /// Its content; null beyond the bound.
+    pub(super) fn spec(&self) -> Value {
+        self.content.as_deref().and_then(|content| serde_json::from_str(content).ok()).unwrap_or_default()
+    }
+
+    /// Complains if it is beyond the bound.
+    pub(super) fn complaint(&self) -> Option<String> {
+        let is_kept = self.content.is_some();
+        (!is_kept).then(|| format!("more than {} KiB: what it says is passed over", MAX_CONTENT_BYTES >> 10))
     }
 
     /// True if this is an earlier version of the same record. Since Kubernetes 1.35 resourceVersions of one kind may be
@@ -76,5 +92,31 @@ impl HeldRecords {
     /// Names of all records.
     pub(super) fn names(&self) -> impl Iterator<Item = &String> {
         self.0.items().into_iter().flat_map(|items| items.keys())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn record(content: &Value) -> Value {
+        json!({ "metadata": { "name": "a", "uid": "u", "resourceVersion": "7" }, "spec": content })
+    }
+
+    #[test]
+    fn a_record_is_held_as_it_reads() {
+        let content = json!({ "parent": { "name": "db" }, "outcomes": [{ "reason": "a \"word\" ✓" }] });
+        let (_, held) = HeldRecord::read(&record(&content));
+        assert_eq!((held.spec(), held.complaint()), (content, None));
+    }
+
+    #[test]
+    fn of_a_record_beyond_its_bound_nothing_is_held_but_that() {
+        let content = json!({ "outcomes": [{ "reason": "x".repeat(MAX_CONTENT_BYTES) }] });
+        let (name, held) = HeldRecord::read(&record(&content));
+        assert_eq!((&*name, held.spec()), ("a", Value::Null));
+        assert_eq!(held.complaint().unwrap(), "more than 128 KiB: what it says is passed over");
     }
 }

@@ -151,8 +151,10 @@ impl RecordStore {
     /// Believes the content of a record, or takes it for evidence alone. Returns complaints about invalid content.
     fn believe_record(&mut self, reflector: &Reflector, name: &str) -> Vec<String> {
         let Some(held) = self.records.get(name) else { return Vec::new() };
-        let (whose, outcomes, complaints) = codec::decode_spec(name, &held.spec, &self.recorded_kinds);
-        if self.last_sent.get(name).is_some_and(|sent| sent.contains(&held.spec)) {
+        let spec = held.spec();
+        let (whose, outcomes, mut complaints) = codec::decode_spec(name, &spec, &self.recorded_kinds);
+        complaints.extend(held.complaint());
+        if self.last_sent.get(name).is_some_and(|sent| sent.contains(&spec)) {
             // More may be known by now than when it was sent.
             self.agree(name);
         } else if self.agreed.contains(name) {
@@ -274,7 +276,7 @@ impl RecordStore {
                 self.note_sent(name, &spec);
                 NextOperation::Do(RecordOperation::Create(new_record(name, &spec)))
             }
-            (Some(spec), Some(held)) if spec != held.spec => {
+            (Some(spec), Some(held)) if spec != held.spec() => {
                 let patch = json!([
                     { "op": "test", "path": "/metadata/uid", "value": held.uid },
                     { "op": "test", "path": "/metadata/resourceVersion", "value": held.version },
@@ -353,7 +355,7 @@ impl RecordStore {
             reflector.outcomes().forget_parent(name);
             return self.sweep(held);
         }
-        let recorded = held.map(|held| codec::decode_spec(name, &held.spec, &self.recorded_kinds).0);
+        let recorded = held.map(|held| codec::decode_spec(name, &held.spec(), &self.recorded_kinds).0);
         let Some(whose) = known.or(recorded) else { return self.sweep(held) };
         if held.is_some() && whose.name.is_empty() {
             // The owner is unknown by now.

@@ -310,3 +310,24 @@ fn of_one_name_in_two_namespaces_each_is_expected() {
         "their names are enough"
     );
 }
+
+#[test]
+fn an_object_has_a_row_where_it_carries_all_label_keys_that_children_are_found_by_and_else_none() {
+    let reflector = Reflector::new(|| ());
+    let of = ("example.com".into(), "Widget".into());
+    let by_labels = children(FindChildrenBy::Labels { keys: vec!["app".into(), "tier".into()], of }, None);
+    for (number, labels, has_row) in [
+        (1, json!({ "app": "shop", "tier": "web" }), true),
+        // No parent selects these values, and one that comes may.
+        (2, json!({ "app": "other", "tier": "other" }), true),
+        (3, json!({ "app": "shop" }), false),
+        (4, json!({}), false),
+    ] {
+        let mut unowned = pod(number, 5, "True");
+        unowned["metadata"]["ownerReferences"] = json!([]);
+        unowned["metadata"]["labels"] = labels.clone();
+        apply(&reflector, &by_labels, &unowned);
+        let found = reflector.find_object(unowned["metadata"]["uid"].as_str().unwrap());
+        assert_eq!(found.is_some(), has_row, "{labels}");
+    }
+}

@@ -84,6 +84,8 @@ fn a_change_runs_what_everybody_runs_and_a_tag_is_tested_built_and_published() {
     assert_eq!(release["on"], json!({ "push": { "tags": ["v*"] } }));
     let job = |name: &str| &release["jobs"][name];
     assert!(commands(job("test")).contains(".ci/run"));
+    assert!(commands(job("test")).contains("tests/run --older \"$before\" upgrade::"));
+    assert_eq!(steps(job("test"))[0]["with"]["fetch-depth"], 0, "the release before is known by its tag");
     assert!(commands(job("build")).contains("deploy/release/run --version \"$GITHUB_REF_NAME\""));
     assert_eq!(job("publish")["needs"], json!(["test", "build"]));
     assert!(commands(job("publish")).contains("deploy/release/publish --registry"));

@@ -5,6 +5,7 @@ pub mod azure;
 pub mod caller;
 pub mod certificates;
 mod component_args;
+pub mod connect_proxy;
 pub mod control_plane;
 pub mod crd;
 pub mod etcd;

@@ -1,6 +1,7 @@
 //! Command line of the service. Every flag can also be set by an environment variable `ROLLCALL_…`.
 
 mod cluster;
+mod proxy;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use crate::lease::LeaseName;
 use crate::listener::{CertificateSource, ConnectionLimits};
 
 pub use cluster::{ClusterArgs, SelectedCluster};
+pub use proxy::proxy_address;
 
 /// Listen address of the probes in a pod.
 const DEFAULT_PROBE_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8081);

@@ -65,6 +65,7 @@ mod permissions;
 mod policies;
 mod policy_edits;
 mod proof;
+mod proxies;
 mod readers;
 mod readme;
 mod records_namespace;

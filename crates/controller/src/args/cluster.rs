@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{Cluster, KubeConfigOptions, Kubeconfig, KubeconfigError};
+
+use super::proxy::{ProxyVariables, parse_proxy};
 
 /// File of the authorities that a pod's service account is to trust, which the cluster replaces when they change.
 const POD_AUTHORITIES: &str = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";
@@ -47,10 +49,19 @@ impl ClusterArgs {
             return Ok(SelectedCluster { config, in_pod: true, authorities: Some(POD_AUTHORITIES.into()) });
         }
         let (read, place) = self.read_kubeconfig()?;
-        let authorities = authorities_file(&read, self.context.as_deref());
+        let cluster = selected_cluster(&read, self.context.as_deref());
+        let authorities = cluster.and_then(authorities_file);
+        let named_proxy = cluster.and_then(|cluster| cluster.proxy_url.clone()).filter(|url| !url.is_empty());
         let known = read.contexts.iter().map(|context| context.name.clone()).collect::<Vec<_>>().join(", ");
         let config = kube::Config::from_custom_kubeconfig(read, &options).await;
-        let config = config.with_context(|| format!("failed to use {place}; its contexts: {known}"))?;
+        let mut config = config.with_context(|| format!("failed to use {place}; its contexts: {known}"))?;
+        // kube itself asks `NO_PROXY` about the proxy, and not about the server.
+        config.proxy_url = match named_proxy {
+            Some(url) => {
+                Some(parse_proxy(&url).with_context(|| format!("proxy-url of {place} is no URL: {url}"))?)
+            }
+            None => ProxyVariables::from_environment().proxy_to(&config.cluster_url),
+        };
         Ok(SelectedCluster { config, in_pod: false, authorities })
     }
 
@@ -82,11 +93,15 @@ impl ClusterArgs {
     }
 }
 
-/// The file of authorities that the cluster of a context names.
-fn authorities_file(kubeconfig: &Kubeconfig, context: Option<&str>) -> Option<PathBuf> {
+/// The cluster of a context, or of the current one.
+fn selected_cluster<'k>(kubeconfig: &'k Kubeconfig, context: Option<&str>) -> Option<&'k Cluster> {
     let selected = context.or(kubeconfig.current_context.as_deref())?;
     let context = kubeconfig.contexts.iter().find(|of| of.name == selected)?.context.as_ref()?;
-    let cluster = kubeconfig.clusters.iter().find(|of| of.name == context.cluster)?.cluster.as_ref()?;
+    kubeconfig.clusters.iter().find(|of| of.name == context.cluster)?.cluster.as_ref()
+}
+
+/// The file of authorities that a cluster names.
+fn authorities_file(cluster: &Cluster) -> Option<PathBuf> {
     // What is in the kubeconfig itself comes first.
     let named =
         cluster.certificate_authority.as_ref().filter(|_| cluster.certificate_authority_data.is_none());
@@ -115,7 +130,7 @@ mod tests {
         }))
         .unwrap();
         let found = [None, Some("inline"), Some("both"), Some("gone"), Some("unknown")]
-            .map(|context| authorities_file(&kubeconfig, context));
+            .map(|context| selected_cluster(&kubeconfig, context).and_then(authorities_file));
         assert_eq!(found, [Some("/pki/ca.crt".into()), None, None, None, None]);
     }
 }

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 use watcher::ConnectionMonitor;
 
-use crate::args::{ClusterArgs, RunArgs, SelectedCluster};
+use crate::args::{ClusterArgs, RunArgs, SelectedCluster, proxy_address};
 use crate::build_info;
 use crate::clock::ServerClock;
 use crate::event_loop::TreeSender;
@@ -60,6 +60,9 @@ pub async fn run_service(cluster: &ClusterArgs, args: RunArgs) -> anyhow::Result
     };
     let SelectedCluster { config, in_pod, authorities } = cluster.select_cluster().await?;
     info!(version = build_info::VERSION, commit = build_info::COMMIT, server = %config.cluster_url, "starting rollcall");
+    if let Some(proxy) = &config.proxy_url {
+        info!(proxy = proxy_address(proxy), "the API server is reached through a proxy");
+    }
     let clock = ServerClock::from_responses();
     let lease = args.lease.lease_to_hold(in_pod, &config.default_namespace, clock.local_clock().now());
     let mut args = args;

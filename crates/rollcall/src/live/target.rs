@@ -63,6 +63,17 @@ impl fmt::Display for ObjectTarget {
 
 /// Splits `KIND/NAME…` or `KIND NAME…` into kinds and names, as kubectl does.
 pub(super) fn split_words(words: &[String]) -> anyhow::Result<Vec<(String, Option<String>)>> {
+    let split = split_pairs(words)?;
+    for name in split.iter().filter_map(|(_, name)| name.as_ref()) {
+        // They are parts of a path: another one would be asked for.
+        if matches!(name.as_str(), "" | "." | "..") || name.contains(['/', '%']) {
+            bail!("no object can have the name {name:?}");
+        }
+    }
+    Ok(split)
+}
+
+fn split_pairs(words: &[String]) -> anyhow::Result<Vec<(String, Option<String>)>> {
     if words.iter().any(|word| word.contains('/')) {
         let pair = |word: &String| match word.split_once('/') {
             Some((kind, name)) if !kind.is_empty() && !name.is_empty() => {
@@ -74,6 +85,7 @@ pub(super) fn split_words(words: &[String]) -> anyhow::Result<Vec<(String, Optio
     }
     Ok(match words {
         [] => Vec::new(),
+        [kind, ..] if kind.is_empty() => bail!("name a kind"),
         [kind] => vec![(kind.clone(), None)],
         [kind, names @ ..] => names.iter().map(|name| (kind.clone(), Some(name.clone()))).collect(),
     })
@@ -238,5 +250,9 @@ mod tests {
         assert_eq!(split(&["db", "one", "two"]).unwrap(), ["db:one", "db:two"]);
         assert_eq!(split(&["db"]).unwrap(), ["db:"]);
         assert!(split(&["db/one", "two"]).is_err());
+        for nothing in ["db/one/status", "db/..", "db/.", "db/a%2fb", ""] {
+            assert!(split(&[nothing]).is_err(), "{nothing}");
+        }
+        assert_eq!(split(&["db", ".."]).unwrap_err().to_string(), "no object can have the name \"..\"");
     }
 }

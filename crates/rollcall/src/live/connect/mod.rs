@@ -18,7 +18,8 @@ const OTHER_CREDENTIALS_HINT: &str = "choose others with --kubeconfig or --conte
 /// Returns a client for the selected cluster and the default namespace of its kubeconfig.
 pub(crate) async fn connect_cluster(cluster: &ClusterArgs) -> anyhow::Result<(kube::Client, String)> {
     let config = cluster.client_config().await?;
-    let who = KubeconfigIdentity::from_auth_info(&config.auth_info, &config.cluster_url.to_string());
+    let who = KubeconfigIdentity::from_auth_info(&config.auth_info, &config.cluster_url.to_string())
+        .through_proxy(config.proxy_url.as_ref());
     let namespace = config.default_namespace.clone();
     let client = watcher::client_without_retries(config).map_err(|error| who.explain_error(error))?;
     let question = http::Request::get("/version").body(Vec::new())?;
@@ -33,6 +34,8 @@ pub(crate) async fn connect_cluster(cluster: &ClusterArgs) -> anyhow::Result<(ku
 /// The identity that a kubeconfig claims. Contains nothing secret.
 struct KubeconfigIdentity {
     url: String,
+    /// Address of the proxy that leads there, without its credentials.
+    proxy: Option<String>,
     credentials: CredentialKind,
     /// Expiry of the credentials, if they state one.
     expires_at: Option<Time>,
@@ -65,7 +68,14 @@ impl KubeconfigIdentity {
         } else {
             (CredentialKind::Nothing, None)
         };
-        KubeconfigIdentity { url: url.trim_end_matches('/').to_owned(), credentials: how, expires_at: until }
+        let url = url.trim_end_matches('/').to_owned();
+        KubeconfigIdentity { url, proxy: None, credentials: how, expires_at: until }
+    }
+
+    /// The same, through this proxy.
+    fn through_proxy(mut self, proxy: Option<&http::Uri>) -> KubeconfigIdentity {
+        self.proxy = proxy.map(controller::args::proxy_address);
+        self
     }
 
     /// Returns an error that says what is wrong and what to do about it.
@@ -91,8 +101,11 @@ impl KubeconfigIdentity {
             );
         }
         if matches!(error, kube::Error::Service(_) | kube::Error::HyperError(_)) {
+            let through = self.proxy.as_ref().map_or(String::new(), |proxy| {
+                format!(" through the proxy {proxy}, which proxy-url of the kubeconfig or HTTPS_PROXY names")
+            });
             return anyhow!(
-                "failed to reach the API server at {}: {root}; check that the cluster is up and that this is its address, or choose another with --kubeconfig or --context",
+                "failed to reach the API server at {}{through}: {root}; check that the cluster is up and that this is its address, or choose another with --kubeconfig or --context",
                 self.url
             );
         }
@@ -218,6 +231,17 @@ mod tests {
         assert!(told(&exec).contains("log in again with cloud-login, which provided them"));
         let odd = json!({ "client-certificate-data": STANDARD.encode("no certificate") });
         assert!(told(&odd).contains("ask for a new client certificate"));
+    }
+
+    #[test]
+    fn a_proxy_on_the_way_is_named_without_its_credentials() {
+        let proxy = "http://me:secret@proxy:3128".parse().unwrap();
+        let failed = kube::Error::Service("unsuccessful tunnel".into());
+        let told = who(&json!({})).through_proxy(Some(&proxy)).explain_error(failed).to_string();
+        assert!(told.starts_with(
+            "failed to reach the API server at https://cluster:6443 through the proxy proxy:3128, "
+        ));
+        assert!(!told.contains("secret"), "{told}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! How connections are made: TCP with keep-alive, and TLS.
+//! How connections are made: TCP with keep-alive, through a proxy where there is one, and TLS.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,9 +9,11 @@ use futures::future::BoxFuture;
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
 use hyper_util::client::legacy::connect::{Connect, HttpConnector};
+use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use hyper_util::rt::TokioExecutor;
-use kube::client::{Body, ClientBuilder, ConfigExt};
+use kube::client::{Body, ConfigExt};
 
 use super::BoxError;
 use super::certificates::CertificateFiles;
@@ -52,10 +54,6 @@ struct CertificateState {
 impl HttpsOpener {
     /// Prepares pools; the authorities are read from `authorities` again, if there is such a file.
     pub(super) fn new(config: kube::Config, authorities: Option<PathBuf>) -> Result<Self, kube::Error> {
-        if config.proxy_url.is_some() {
-            // kube is built without proxies, and says so in its own words.
-            ClientBuilder::try_from(config.clone())?;
-        }
         let files = CertificateFiles::new(&config, authorities);
         let contents = files.read();
         // They may have changed since the configuration was read.
@@ -103,12 +101,46 @@ impl OpenPool for HttpsOpener {
 }
 
 fn https_pools(config: &kube::Config) -> Result<HttpsPools, kube::Error> {
-    let connector = config.rustls_https_connector_with_connector(tcp_connector())?;
-    Ok(Box::new(move |certificates| {
+    let tcp = tcp_connector();
+    let Some(url) = &config.proxy_url else {
+        return Ok(pools_over(config.rustls_https_connector_with_connector(tcp)?));
+    };
+    let proxy = Matcher::builder().all(url.to_string()).build().intercept(&config.cluster_url);
+    match proxy.as_ref().and_then(|proxy| Some((proxy, proxy.uri().scheme_str()?))) {
+        Some((proxy, "http")) => {
+            Ok(pools_over(config.rustls_https_connector_with_connector(tunnel(proxy, tcp))?))
+        }
+        Some((proxy, "https")) => {
+            let tls = config.rustls_https_connector_with_connector(tcp)?;
+            Ok(pools_over(config.rustls_https_connector_with_connector(tunnel(proxy, tls))?))
+        }
+        Some((proxy, "socks5" | "socks5h")) => {
+            let socks = SocksV5::new(proxy.uri().clone(), tcp);
+            let socks = match proxy.raw_auth() {
+                Some((user, password)) => socks.with_auth(user.to_owned(), password.to_owned()),
+                None => socks,
+            };
+            Ok(pools_over(config.rustls_https_connector_with_connector(socks)?))
+        }
+        _ => Err(kube::Error::ProxyProtocolUnsupported { proxy_url: Box::new(url.clone()) }),
+    }
+}
+
+/// A tunnel through an HTTP proxy that is connected to in this way.
+fn tunnel<C>(proxy: &Intercept, connector: C) -> Tunnel<C> {
+    let tunnel = Tunnel::new(proxy.uri().clone(), connector);
+    match proxy.basic_auth() {
+        Some(credentials) => tunnel.with_auth(credentials.clone()),
+        None => tunnel,
+    }
+}
+
+fn pools_over(connector: impl Connect + Clone + Send + Sync + 'static) -> HttpsPools {
+    Box::new(move |certificates| {
         let requests = Client::builder(TokioExecutor::new()).build(connector.clone());
         let probes = Client::builder(TokioExecutor::new()).pool_max_idle_per_host(1).build(connector.clone());
         ConnectionPool::new(Box::new(HyperSender(requests)), Box::new(HyperSender(probes)), certificates)
-    }))
+    })
 }
 
 fn tcp_connector() -> HttpConnector {

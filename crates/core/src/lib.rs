@@ -9,6 +9,7 @@ mod failure_budget;
 mod finalizer_flaps;
 mod fleet_numbers;
 mod kind_names;
+mod listed_budgets;
 pub mod live_reads;
 mod loop_core;
 mod node_reason;
@@ -39,6 +40,7 @@ pub mod write_reply;
 mod write_schedule;
 
 pub use fleet_numbers::{FindingCounts, FleetNumbers, ParentPolicy};
+pub use listed_budgets::ListedBudgets;
 pub use live_reads::{HeldObject, KnownObject, LiveRead, WatchLag};
 pub use loop_core::Core;
 pub use node_reason::{NodeReason, NodeToken};

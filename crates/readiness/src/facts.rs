@@ -105,7 +105,8 @@ pub struct SpecFacts {
     pub partition: Option<i64>,
     /// `updateStrategy.rollingUpdate.maxUnavailable`
     pub max_unavailable: Option<ReplicaAmount>,
-    /// `selector.matchLabels`: labels that every pod of a workload has.
+    /// `template.metadata.labels`: labels that every pod of a workload has once its template is rolled out. Budgets may select by
+    /// others of them than the workload itself.
     pub pod_labels: Vec<(Box<str>, Box<str>)>,
     /// `completions`
     pub completions: Option<i64>,

@@ -31,18 +31,42 @@ impl<'a> JsonCursor<'a> {
     /// leaves are skipped.
     pub(super) fn each_member(&mut self, mut each: impl FnMut(&str, &mut Self)) -> bool {
         self.walk_items(b'{', b'}', |cursor| {
-            let (key, escaped) = cursor.raw_string();
-            let key = if escaped { unescape_text(key) } else { Cow::Borrowed(key) };
-            if cursor.peek() == b':' {
-                cursor.at += 1;
-                cursor.peek();
-            }
+            let key = cursor.read_key();
             let before = cursor.at;
             each(&key, cursor);
             if cursor.at == before {
                 cursor.skip_value();
             }
         })
+    }
+
+    /// Moves in front of the value of a member of an object; returns `false` if the object has none of that name, or is none. What
+    /// comes after it is not read.
+    pub(super) fn enter_member(&mut self, name: &str) -> bool {
+        if self.peek() != b'{' {
+            return false;
+        }
+        self.at += 1;
+        while self.peek() == b'"' {
+            if self.read_key() == name {
+                return true;
+            }
+            self.skip_value();
+            if self.peek() == b',' {
+                self.at += 1;
+            }
+        }
+        false
+    }
+
+    /// Reads the key of a member, up to its value.
+    fn read_key(&mut self) -> Cow<'a, str> {
+        let (key, escaped) = self.raw_string();
+        if self.peek() == b':' {
+            self.at += 1;
+            self.peek();
+        }
+        if escaped { unescape_text(key) } else { Cow::Borrowed(key) }
     }
 
     /// Calls back for each element of a list; returns `false` if the value is not a list. Values that the callback
@@ -315,6 +339,21 @@ mod tests {
         assert_eq!(read(r#""\ud83d alone""#).as_deref(), Some("\u{fffd} alone"));
         assert_eq!(read(r#""\udc00\ud800\u0041""#).as_deref(), Some("\u{fffd}\u{fffd}A"));
         assert_eq!(read("17"), None);
+    }
+
+    #[test]
+    fn a_member_is_entered_whatever_stands_before_it_and_after_it() {
+        let enter = |json, path: &[&str]| {
+            let mut cursor = JsonCursor::new(json);
+            path.iter().all(|name| cursor.enter_member(name)).then(|| cursor.read_integer()).flatten()
+        };
+        let text = r#"{ "n": [{"b": 9}, "}"], "\u0061" : {"x":"{", "b": 7 , "c"#;
+        assert_eq!(enter(text, &["a", "b"]), Some(7));
+        assert_eq!(enter(text, &["a", "d"]), None);
+        assert_eq!(enter(text, &["n", "b"]), None);
+        for none in ["{}", "[]", "", "{", r#"{"b""#, r#"{"b":"#, r#"{,"b":1}"#, "17"] {
+            assert_eq!(enter(none, &["b"]), None, "{none}");
+        }
     }
 
     #[test]

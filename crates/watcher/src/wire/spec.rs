@@ -7,13 +7,13 @@ use super::cursor::JsonCursor;
 /// Largest number of top-level numbers that is kept.
 const MAX_SPEC_COUNTS: usize = 32;
 
-pub(super) const UNREAD_SPEC_FIELDS: [&str; 6] =
-    ["containers", "initContainers", "volumes", "template", "affinity", "tolerations"];
+pub(super) const UNREAD_SPEC_FIELDS: [&str; 5] =
+    ["containers", "initContainers", "volumes", "affinity", "tolerations"];
 
 /// Longest word for a wanted state, in bytes.
 const MAX_STATE_BYTES: usize = 32;
 /// Largest number of labels of pods that is kept.
-const MAX_POD_LABELS: usize = 16;
+const MAX_POD_LABELS: usize = 32;
 /// Largest number of lists that can be compared with those of the status.
 const MAX_SPEC_LISTS: usize = 8;
 
@@ -94,7 +94,7 @@ pub(super) fn read_spec_field<'a>(
         "completions" => spec.completions = value.read_integer(),
         "parallelism" => spec.parallelism = value.read_integer(),
         "updateStrategy" => read_update_strategy(value, spec),
-        "selector" if value.peek() == b'{' => read_pod_labels(value, spec),
+        "template" => read_pod_labels(value.clone(), spec),
         "type" => spec.load_balancer = value.read_string().is_some_and(|text| text == "LoadBalancer"),
         "storageClassName" => spec.storage_class = value.read_string().is_some_and(|text| !text.is_empty()),
         "volumeName" => spec.volume = value.read_string().is_some_and(|text| !text.is_empty()),
@@ -128,19 +128,17 @@ fn read_update_strategy(object: &mut JsonCursor<'_>, spec: &mut SpecFacts) {
     });
 }
 
-/// Reads the labels that every pod of a workload has.
-fn read_pod_labels(selector: &mut JsonCursor<'_>, spec: &mut SpecFacts) {
-    selector.each_member(|key, value| {
-        if key == "matchLabels" {
-            value.each_member(|label, value| {
-                if spec.pod_labels.len() < MAX_POD_LABELS
-                    && let Some(value) = value.read_string()
-                {
-                    spec.pod_labels.push((label.into(), (&*value).into()));
-                }
-            });
-        }
-    });
+/// Reads the labels of a template of pods. It is long, and what follows them is not looked at.
+fn read_pod_labels(mut template: JsonCursor<'_>, spec: &mut SpecFacts) {
+    if template.enter_member("metadata") && template.enter_member("labels") {
+        template.each_member(|label, value| {
+            if spec.pod_labels.len() < MAX_POD_LABELS
+                && let Some(value) = value.read_string()
+            {
+                spec.pod_labels.push((label.into(), (&*value).into()));
+            }
+        });
+    }
 }
 
 /// Reads a number or a percentage.

@@ -105,7 +105,8 @@ fn a_workload_lacks_no_more_pods_than_the_narrowest_budget_of_its_namespace_that
     let reflector = Reflector::new(|| ());
     let disrupted = |version: u32| {
         let mut set = set(version, (1, 1), 6, 6, 3);
-        set["spec"]["selector"] = json!({ "matchLabels": { "app": "store", "tier": "data" } });
+        set["spec"]["selector"] = json!({ "matchLabels": { "set": "store" } });
+        set["spec"]["template"] = json!({ "metadata": { "labels": { "set": "store", "app": "store", "tier": "data" } }, "spec": {} });
         set
     };
     let covering =

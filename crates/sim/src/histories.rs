@@ -2,7 +2,9 @@
 
 use std::rc::Rc;
 
-use crate::actors::{ChurnActors, ClusterActors, DefinitionActors, HistoryActors, ScriptedActors};
+use crate::actors::{
+    ChurnActors, ClusterActors, DefinitionActors, DrainActors, HistoryActors, ScriptedActors,
+};
 use crate::perturbation::Perturbation;
 use crate::scenario::{
     DiceStream, HistoryKind, ReferenceWorkload, Sabotage, Scenario, SeedStreams, StreamLayout,
@@ -19,11 +21,12 @@ pub(crate) fn history_of_seed(streams: SeedStreams, sabotage: Option<Sabotage>, 
     let mut dice = DiceStream::Scenario.dice(seed);
     let scenario = Rc::new(Scenario::new(streams, &mut dice));
     let churn = streams.widened_by(DiceStream::Churn).and_then(ChurnActors::draw);
+    let drains = streams.widened_by(DiceStream::Drains).and_then(DrainActors::draw);
     let definitions = streams.widened_by(DiceStream::Definitions).and_then(DefinitionActors::draw);
     let actors = ClusterActors::new(
         streams.split_from(&dice, DiceStream::Actors),
         scenario.clone(),
-        (churn, definitions),
+        (churn, definitions, drains),
     );
     let world = SimWorld::new(streams, scenario);
     Sim::new(streams, (sabotage, kind), HistoryActors::Drawn(Box::new(actors)), world)

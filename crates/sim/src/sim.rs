@@ -15,8 +15,8 @@ use crate::scenario::{HistoryKind, Sabotage, SeedStreams};
 use crate::service::{AUDIT_PERIOD, ObjectFeed, ServiceUnderTest};
 use crate::timeline::{InvariantFailure, PolicyEvent, SimEvent, SimulationCounts};
 use crate::wires::{
-    KindWires, LiveReadWire, PolicyWatch, RuleWire, SimStage, StatusWriteWire, Takeovers, WriteInFlight,
-    WriteSender, count_drift, deliver_write, describe_write, disturb_write, send_answer,
+    BudgetWatch, KindWires, LiveReadWire, PolicyWatch, RuleWire, SimStage, StatusWriteWire, Takeovers,
+    WriteInFlight, WriteSender, count_drift, deliver_write, describe_write, disturb_write, send_answer,
 };
 use crate::world::{FaultConcern, SimWorld};
 
@@ -38,6 +38,8 @@ pub(crate) struct Sim {
     reads: LiveReadWire,
     writes: StatusWriteWire,
     policy_watch: PolicyWatch,
+    /// PodDisruptionBudgets, where there are any.
+    budgets: Option<BudgetWatch>,
     /// What the loop has heard of plans and kinds.
     plan_watch: PlanWatch,
     /// What the judges remember of the parents.
@@ -63,8 +65,10 @@ impl Sim {
         let (seed, scenario) = (streams.seed, world.scenario.clone());
         let service = ServiceUnderTest::new(streams, sabotage);
         let feed = ObjectFeed::new(service.core.reflector.clone(), scenario.clone(), sabotage);
+        let has_budgets = matches!(actors, HistoryActors::Drawn(_));
         Sim {
             actors,
+            budgets: BudgetWatch::draw(streams, sabotage).filter(|_| has_budgets),
             kind_wires: KindWires::new(streams, scenario.kinds.len(), sabotage),
             rules: RuleWire::default(),
             reads: LiveReadWire::new(seed, sabotage),
@@ -115,6 +119,9 @@ impl Sim {
         if is_drawn {
             timeline.schedule_event(1_000, SimEvent::Fault);
             self.takeovers.schedule_first(timeline);
+        }
+        if let Some(budgets) = &self.budgets {
+            budgets.schedule_edits(timeline);
         }
         if is_drawn && self.policy_watch.is_changing {
             timeline.schedule_policy_event(3_000, PolicyEvent::Act);
@@ -177,10 +184,12 @@ impl Sim {
     }
 
     fn dispatch_event(&mut self, event: SimEvent) {
-        let Sim { actors, stage, kind_wires, rules, reads, policy_watch, takeovers, .. } = self;
+        let Sim { actors, stage, kind_wires, rules, reads, policy_watch, takeovers, budgets, .. } = self;
         match event {
             SimEvent::ActorStep => actors.step_actors(&mut stage.world),
             SimEvent::Churn => actors.step_churn(&mut stage.world),
+            SimEvent::Drain => actors.step_drains(&mut stage.world),
+            SimEvent::Budgets(step) => budgets.iter_mut().for_each(|budgets| budgets.run_step(stage, step)),
             SimEvent::DefinitionGoes => actors.delete_definition(&mut stage.world),
             SimEvent::DefinitionReturns(kind) => actors.put_definition_back(&mut stage.world, kind),
             SimEvent::Fault => self.run_fault(),
@@ -209,6 +218,9 @@ impl Sim {
     fn start_process(&mut self) {
         let SimStage { world, service, feed } = &mut self.stage;
         service.name_kinds(&world.scenario);
+        if let Some(budgets) = &mut self.budgets {
+            budgets.start_watch(&mut world.timeline);
+        }
         let is_changing = self.policy_watch.is_changing;
         if !is_changing {
             service.load_policies(world.timeline.current_time(), &world.scenario);
@@ -248,6 +260,7 @@ impl Sim {
         self.reads.reset_for_restart();
         self.kind_wires.reset_for_restart(self.stage.world.now());
         self.policy_watch.reset_for_restart();
+        self.budgets.iter_mut().for_each(BudgetWatch::reset_for_restart);
         self.plan_watch.reset_for_restart();
         self.checked.reset_for_restart();
         self.words.reset_for_restart();

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::churn::ChurnActors;
 use super::definitions::{self, DefinitionActors};
+use super::drains::DrainActors;
 use super::manifests;
 use super::operator_visit::OperatorVisit;
 use crate::scenario::{CUSTOM_GROUP, DEPLOYMENT, Dice, SIM_NAMESPACES, Scenario, small_number};
@@ -39,16 +40,17 @@ pub(crate) struct ClusterActors {
     churn: Option<ChurnActors>,
     /// Those who delete definitions.
     definitions: Option<DefinitionActors>,
+    drains: Option<DrainActors>,
 }
 
 impl ClusterActors {
     pub(crate) fn new(
         mut dice: Dice,
         scenario: Rc<Scenario>,
-        (churn, definitions): (Option<ChurnActors>, Option<DefinitionActors>),
+        (churn, definitions, drains): (Option<ChurnActors>, Option<DefinitionActors>, Option<DrainActors>),
     ) -> ClusterActors {
         let steps_left = small_number(40 + dice.below(50));
-        ClusterActors { dice, steps_left, scenario, churn, definitions }
+        ClusterActors { dice, steps_left, scenario, churn, definitions, drains }
     }
 
     pub(crate) fn have_steps_left(&self) -> bool {
@@ -69,6 +71,9 @@ impl ClusterActors {
         if let Some(definitions) = &mut self.definitions {
             definitions.schedule_deletion(world);
         }
+        if let Some(drains) = &mut self.drains {
+            drains.schedule_step(world);
+        }
     }
 
     /// The number of some workload's pods moves. It goes on for as long as the other actors do.
@@ -76,6 +81,14 @@ impl ClusterActors {
         if let Some(churn) = self.churn.as_mut().filter(|_| self.steps_left > 0) {
             churn.step(world);
             churn.schedule_step(world);
+        }
+    }
+
+    /// Pods of some StatefulSet are taken away, or come back.
+    pub(super) fn step_drains(&mut self, world: &mut SimWorld) {
+        if let Some(drains) = self.drains.as_mut().filter(|_| self.steps_left > 0) {
+            drains.step(world);
+            drains.schedule_step(world);
         }
     }
 

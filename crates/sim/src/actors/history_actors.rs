@@ -45,6 +45,13 @@ impl HistoryActors {
         }
     }
 
+    /// Pods of some StatefulSet are taken away, or come back.
+    pub(crate) fn step_drains(&mut self, world: &mut SimWorld) {
+        if let HistoryActors::Drawn(actors) = self {
+            actors.step_drains(world);
+        }
+    }
+
     /// Somebody deletes a definition.
     pub(crate) fn delete_definition(&mut self, world: &mut SimWorld) {
         if let HistoryActors::Drawn(actors) = self {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::scenario::{Dice, KindDef, PARENT_LABEL};
-use crate::world::{ROLLED_OUT, SimObjectRef, conditions_of, has_true_condition};
+use crate::world::{ROLLED_OUT, SLOT_LABEL, SimObjectRef, conditions_of, has_true_condition};
 
 /// CustomResourceDefinition of a custom kind.
 pub(super) fn crd_manifest(kind: &KindDef) -> Value {
@@ -52,7 +52,8 @@ pub(super) fn manifest_of_size(kind: &KindDef, place: &SimObjectRef, size: i64) 
     if api.namespaced {
         object["metadata"]["namespace"] = json!(place.namespace);
     }
-    let pod = json!({"metadata": {"labels": {"app": "x"}},
+    let slot = place.name.get(place.name.len().saturating_sub(1)..);
+    let pod = json!({"metadata": {"labels": {"app": "x", SLOT_LABEL: slot}},
         "spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Always"}});
     object["spec"] = match api.kind.as_str() {
         "Deployment" | "StatefulSet" => json!({

@@ -3,6 +3,7 @@
 mod churn;
 mod cluster_actors;
 mod definitions;
+mod drains;
 mod faults;
 mod history_actors;
 mod manifests;
@@ -14,6 +15,7 @@ mod scripted_actors;
 pub(crate) use churn::ChurnActors;
 pub(crate) use cluster_actors::ClusterActors;
 pub(crate) use definitions::DefinitionActors;
+pub(crate) use drains::DrainActors;
 pub(crate) use faults::inject_fault;
 pub(crate) use history_actors::HistoryActors;
 pub(crate) use operator_visit::OperatorVisit;

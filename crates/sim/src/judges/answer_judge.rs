@@ -16,7 +16,7 @@ use super::naive_judge::NaiveSum;
 use super::own_entries::entry_of;
 use super::policy_checks;
 use crate::scenario::{PolicyDef, kind_id};
-use crate::world::{ModelMark, ModelObject, ModelSteadiness};
+use crate::world::{BudgetReading, ModelMark, ModelObject, ModelSteadiness};
 
 /// Longest time for which a workload may have a spec that its controller has not observed.
 const MAX_UNOBSERVED: Duration = Duration::from_secs(1);
@@ -139,7 +139,9 @@ fn check_answer(
     let whole_at = checked.find(policy, parent).and_then(|phase| phase.whole_at);
     // In the calm phase not every turn is checked.
     let whole_at = whole_at.filter(|_| !at.faults_stopped).unwrap_or(at.now);
-    let steadiness = at.naive_steadiness(&BTreeMap::new(), policy, parent, (models, whole_at));
+    let steadiness_by =
+        |reading| at.naive_steadiness(&BTreeMap::new(), policy, parent, (models, whole_at), reading);
+    let steadiness = steadiness_by(BudgetReading::Widest);
     let is_kept = may_be_kept(policy, parent, said, &sum, steadiness);
     let agrees = !is_known || is_kept || agrees_above && agrees_with(at, policy, parent, said, &sum, down);
     let now = at.now;
@@ -161,7 +163,7 @@ fn check_answer(
     let turned = !was_ready && well;
     let phase = *phase;
     if was_ready && !well && is_known && !is_taken_over {
-        check_dropped(at, policy, parent, (&phase, steadiness), &sum);
+        check_dropped(at, policy, parent, (&phase, steadiness_by(BudgetReading::Narrowest)), &sum);
     }
     check_lags(at, policy, parent, said, &sum, &phase);
     if turned && !is_ready_as_judged && is_by_rules_in_force {

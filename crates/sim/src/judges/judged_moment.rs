@@ -13,7 +13,7 @@ use super::plan_watch::PlanWatch;
 use super::shown_objects::ShownObjects;
 use crate::scenario::{ChildRuleDef, PolicyDef, Scenario, kind_id};
 use crate::wires::{KindWire, KindWires, PolicyWatch, SimStage};
-use crate::world::{ModelObject, ModelSteadiness, SimWorld};
+use crate::world::{BudgetReading, ModelObject, ModelSteadiness, SimWorld};
 
 /// The state of a run at one moment.
 pub(crate) struct JudgedMoment<'a> {
@@ -108,16 +108,17 @@ impl<'a> JudgedMoment<'a> {
     }
 
     /// Returns how far those children that keep a parent from being ready can be counted on, which all were ready last at
-    /// `whole_at`.
+    /// `whole_at`; by this reading where there are two.
     pub(crate) fn naive_steadiness(
         &self,
         unjudged: &BTreeMap<String, Level>,
         policy: &PolicyDef,
         parent: &ModelObject,
         (models, whole_at): (&[Rc<ModelObject>], i64),
+        reading: BudgetReading,
     ) -> ModelSteadiness {
         let suffices = |least: &ModelSteadiness| {
-            let counted = Some(CountedSteady { least: *least, whole_at });
+            let counted = Some(CountedSteady { least: *least, whole_at, reading });
             let unjudged = unjudged.clone();
             let judge = NaiveJudge { scenario: self.scenario, models, now: self.now, unjudged, counted };
             judge.sum_children(policy, parent, &|model| self.engine_weight(model)).reason.is_none()

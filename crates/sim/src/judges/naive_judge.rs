@@ -12,7 +12,7 @@ use readiness::{Level, saturating_millis};
 use crate::scenario::{
     ChildRuleDef, GroupDef, PARENT_LABEL, PolicyDef, Scenario, expected_child_name, small_number,
 };
-use crate::world::{ModelObject, ModelState, ModelSteadiness};
+use crate::world::{BudgetReading, ModelObject, ModelState, ModelSteadiness};
 
 /// Weight of a child: its level, and whether it is stalled.
 pub(crate) type NaiveWeight = (Level, bool);
@@ -96,17 +96,20 @@ pub(crate) struct CountedSteady {
     pub(crate) least: ModelSteadiness,
     /// They were there when all were ready last.
     pub(crate) whole_at: i64,
+    /// Where it is not known by which budgets they are read, by these.
+    pub(crate) reading: BudgetReading,
 }
 
 impl CountedSteady {
     fn counts(self, model: &ModelObject, group: &GroupDef, own: NaiveWeight) -> bool {
+        let steadiness = model.steadiness(self.reading);
         // Of a spec that its controller has not observed, no rule of a policy is asked.
         let is_judged_by_kind =
-            group.rule == ChildRuleDef::Native || model.steadiness() == ModelSteadiness::Unobserved;
+            group.rule == ChildRuleDef::Native || steadiness == ModelSteadiness::Unobserved;
         own.0 == Level::Progressing
             && is_judged_by_kind
             && model.deleted.is_none()
-            && model.steadiness() >= self.least
+            && steadiness >= self.least
             && model.created <= self.whole_at
     }
 }

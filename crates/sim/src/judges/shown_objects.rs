@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use crate::world::ModelObject;
+use crate::wires::ListedItems;
+use crate::world::{ModelObject, SimBudget};
 
 /// Objects by UID, as shown in one life of the process.
 #[derive(Default)]
@@ -19,6 +20,8 @@ pub(crate) struct ShownObjects {
     now: ShownMoment,
     /// The lists of each kind.
     lists: BTreeMap<usize, ShownLists>,
+    /// PodDisruptionBudgets, by namespace and name.
+    budgets: ListedItems<SimBudget>,
     /// Kinds of which nothing is taken in: they are not served, or not followed.
     forgotten: BTreeSet<usize>,
 }
@@ -53,6 +56,11 @@ struct ShownLists {
 pub(crate) type ShownChange = (Option<Rc<ModelObject>>, Option<Rc<ModelObject>>);
 
 impl ShownObjects {
+    /// The service was told of these PodDisruptionBudgets. What is shown from now on is read by them.
+    pub(crate) fn set_budgets(&mut self, budgets: ListedItems<SimBudget>) {
+        self.budgets = budgets;
+    }
+
     /// Returns the moment at which a read is sent.
     pub(crate) fn moment(&self) -> ShownMoment {
         self.now
@@ -74,10 +82,10 @@ impl ShownObjects {
         }
     }
 
-    /// Applies an object in the answer to a read that was sent at this moment.
-    pub(crate) fn apply_read(&mut self, model: ModelObject, sent: ShownMoment) {
+    /// Applies an object of a list that was begun at this moment.
+    pub(crate) fn apply_listed(&mut self, model: ModelObject, sent: ShownMoment) {
         self.refute_absence(&model.uid, sent);
-        self.apply_object(model);
+        self.apply_newer(model, true);
     }
 
     /// A read that was sent at this moment has an object.
@@ -90,12 +98,21 @@ impl ShownObjects {
 
     /// Applies a shown object; ignored if it is older than the held one.
     pub(crate) fn apply_object(&mut self, model: ModelObject) {
+        self.apply_newer(model, false);
+    }
+
+    /// The same; of one in the version that is held it is only known that it `is_read_anew` where a list brings it.
+    fn apply_newer(&mut self, model: ModelObject, is_read_anew: bool) {
         let buried = self.gone.get(&model.uid).is_some_and(|gone| model.version <= gone.version);
         let older = self.held.get(&model.uid).is_some_and(|held| held.version > model.version);
         if !buried && !older && !self.forgotten.contains(&model.kind) {
             self.changed.insert(model.uid.clone());
             let before = self.held.get(&model.uid).map(Rc::as_ref);
-            let model = model.follow(before);
+            let is_of_namespace =
+                |name: &str| name.split_once('/').is_some_and(|(namespace, _)| namespace == model.namespace);
+            let budgets = self.budgets.iter().filter(|(name, _)| is_of_namespace(name));
+            let budgets: Vec<SimBudget> = budgets.map(|(_, budget)| *budget).collect();
+            let model = model.follow(before, &budgets, is_read_anew);
             self.held.insert(model.uid.clone(), Rc::new(model));
         }
     }

@@ -14,7 +14,7 @@ use super::checked_parents::CheckedParents;
 use super::judged_moment::JudgedMoment;
 use super::own_entries::entry_of;
 use crate::scenario::{PolicyDef, kind_id};
-use crate::world::{ModelMark, ModelObject};
+use crate::world::{BudgetReading, ModelMark, ModelObject};
 
 /// Checks a write that leaves the loop.
 pub(crate) fn check_decision(at: &JudgedMoment<'_>, checked: &mut CheckedParents, write: &ParentWrite) {
@@ -152,7 +152,7 @@ fn is_kept(
     let overdue = at.find_unjudged(policy, models).into_iter().filter(|(_, overdue)| *overdue);
     let mut stands = stands_unjudged(at, policy, models);
     stands.extend(overdue.map(|(uid, _)| (uid, Level::Unknown)));
-    let steadiness = at.naive_steadiness(&stands, policy, parent, (models, whole_at));
+    let steadiness = at.naive_steadiness(&stands, policy, parent, (models, whole_at), BudgetReading::Widest);
     said.map_or_else(was_kept, |said| said.status == "True")
         && policy.keeps(at.naive_sum_with(stands, policy, parent, models).reason, steadiness)
 }

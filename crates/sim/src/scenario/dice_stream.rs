@@ -85,6 +85,12 @@ pub(crate) enum DiceStream {
     GroupAuthors = 37,
     /// The way of these to the service.
     GroupWire = 38,
+    /// Authors of PodDisruptionBudgets.
+    BudgetAuthors = 39,
+    /// The way of these to the service.
+    BudgetWire = 40,
+    /// Drains, which take pods away.
+    Drains = 41,
 }
 
 impl DiceStream {
@@ -132,7 +138,7 @@ pub enum StreamLayout {
 
 impl StreamLayout {
     /// Each concern has its own.
-    pub const ALL: StreamLayout = StreamLayout::Split { last: DiceStream::GroupWire as u64 };
+    pub const ALL: StreamLayout = StreamLayout::Split { last: DiceStream::Drains as u64 };
 
     /// Returns `true` if histories with this layout draw from the stream of a concern that shared histories do not have.
     fn draws(self, own: DiceStream) -> bool {

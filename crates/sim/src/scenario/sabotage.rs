@@ -49,11 +49,13 @@ pub enum Sabotage {
     HalfGroupsUsed,
     /// What of the records is listed so far counts as their whole list.
     HalfRecordsBelieved,
+    /// What of the PodDisruptionBudgets is listed so far counts as their whole list.
+    HalfBudgetsUsed,
 }
 
 impl Sabotage {
     /// All kinds of faults.
-    pub const ALL: [Sabotage; 23] = [
+    pub const ALL: [Sabotage; 24] = [
         Sabotage::NoSettle,
         Sabotage::NoEvidence,
         Sabotage::StaleLooksNew,
@@ -77,6 +79,7 @@ impl Sabotage {
         Sabotage::HalfScriptsUsed,
         Sabotage::HalfGroupsUsed,
         Sabotage::HalfRecordsBelieved,
+        Sabotage::HalfBudgetsUsed,
     ];
 
     /// Returns the invariant as whose violation it is to be noticed.
@@ -103,6 +106,7 @@ impl Sabotage {
             | Sabotage::HalfScriptsUsed
             | Sabotage::HalfGroupsUsed
             | Sabotage::HalfRecordsBelieved => "no answer rests on half a list",
+            Sabotage::HalfBudgetsUsed => "steady under churn",
         }
     }
 

@@ -7,14 +7,14 @@ use rollcall_core::{LiveRead, live_reads};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use watcher::plan::Interest;
-use watcher::reflector::{ListPass, ReadStart, Reflector};
+use watcher::reflector::{ListPass, NamespaceBudgets, ReadStart, Reflector};
 use watcher::wire::ChildObject;
 use watcher::{ParentObject, ReflectorObject};
 
 use crate::judges::{ShownMoment, ShownObjects};
 use crate::scenario::{Sabotage, Scenario, kind_id};
-use crate::wires::SentRead;
-use crate::world::ModelObject;
+use crate::wires::{ListedItems, SentRead};
+use crate::world::{ModelObject, SimBudget};
 
 /// Maximum number of objects that one list lacks and that are read.
 const MAX_UNLISTED_READS: usize = 500;
@@ -38,6 +38,12 @@ impl ObjectFeed {
         let kinds = 0..scenario.kinds.len();
         let interests = kinds.map(|kind| scenario.kind_interest(kind, &scenario.first_policies)).collect();
         ObjectFeed { reflector, shown: ShownObjects::default(), interests, scenario, sabotage }
+    }
+
+    /// Replaces what is known of PodDisruptionBudgets; the judges read what the process was `told` of them in whole.
+    pub(crate) fn set_budgets(&mut self, known: NamespaceBudgets, told: Option<&ListedItems<SimBudget>>) {
+        self.reflector.set_disruption_budgets(known);
+        self.shown.set_budgets(told.cloned().unwrap_or_default());
     }
 
     /// Forgets everything that was shown; the new process has this reflector.
@@ -107,7 +113,7 @@ impl ObjectFeed {
         } else if let Some(parent) = self.decode_parent(object) {
             self.reflector.apply_listed(pass, parent.as_child(), parent.raw_text());
         }
-        self.shown.apply_read(model, sent);
+        self.shown.apply_listed(model, sent);
         uid
     }
 

@@ -1,16 +1,29 @@
 //! Events of the policies' part of the simulation.
 
+use super::sim_event::SimEvent;
 use crate::world::StoredPolicy;
 
-/// What policies are resolved by before they are planned.
+/// What is listed and watched beside policies and the objects of kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ResolvedBy {
-    /// Labels of namespaces.
+pub(crate) enum ListedSet {
+    /// Labels of namespaces, by which policies are resolved.
     Namespaces,
-    /// Scripts in a ConfigMap.
+    /// Scripts in a ConfigMap, by which they are resolved too.
     Scripts,
     /// ReadinessGroups, for which some policies stand.
     Groups,
+    /// PodDisruptionBudgets.
+    Budgets,
+}
+
+impl ListedSet {
+    /// Returns the event of a step of its list and watch.
+    pub(crate) fn event(self, step: ListStep) -> SimEvent {
+        match self {
+            ListedSet::Budgets => SimEvent::Budgets(step),
+            of => SimEvent::Policy(PolicyEvent::Resolve(of, step)),
+        }
+    }
 }
 
 /// A step of a list and watch.
@@ -46,7 +59,7 @@ pub(crate) enum PolicyEvent {
     /// A kind is followed under the plan that holds.
     Follow(usize),
     /// A step of what policies are resolved by.
-    Resolve(ResolvedBy, ListStep),
+    Resolve(ListedSet, ListStep),
     /// A plan reaches the loop.
     PlanArrives,
     /// The loop is known to judge by its last plan: kinds that are not followed any more are forgotten.

@@ -53,6 +53,10 @@ pub(crate) enum SimEvent {
     Takeover,
     /// The process from which another took over notices that its lease is lost.
     OverlapEnds,
+    /// A drain takes pods of some workload away, or gives them back.
+    Drain,
+    /// A step of the list and watch of PodDisruptionBudgets.
+    Budgets(ListStep),
     /// An event of the policies' part.
     Policy(PolicyEvent),
 }
@@ -64,6 +68,8 @@ impl SimEvent {
             self,
             SimEvent::ActorStep
                 | SimEvent::Churn
+                | SimEvent::Drain
+                | SimEvent::Budgets(ListStep::Edit)
                 | SimEvent::DefinitionGoes
                 | SimEvent::DefinitionReturns(_)
                 | SimEvent::Fault
@@ -101,6 +107,8 @@ impl SimEvent {
             self,
             SimEvent::ActorStep
                 | SimEvent::Churn
+                | SimEvent::Drain
+                | SimEvent::Budgets(ListStep::Edit)
                 | SimEvent::DefinitionGoes
                 | SimEvent::Fault
                 | SimEvent::Takeover

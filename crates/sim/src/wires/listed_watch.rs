@@ -1,15 +1,52 @@
-//! A list and watch of what policies are resolved by, over a faulty wire: labels of namespaces, scripts of rules, or
-//! ReadinessGroups.
+//! A list and watch of what is neither a policy nor an object of a kind, over a faulty wire: labels of namespaces, scripts of
+//! rules, ReadinessGroups, or PodDisruptionBudgets.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt::Debug;
 
 use rollcall_core::StagedList;
 
 use crate::scenario::{Dice, DiceStream};
-use crate::timeline::{ListStep, PolicyEvent, ResolvedBy, SimTimeline};
+use crate::timeline::{ListStep, ListedSet, SimTimeline};
 
 /// Items by name, as the server has them at one moment.
 pub(crate) type ListedItems<V> = BTreeMap<&'static str, V>;
+
+/// What takes in what a list and watch brings.
+pub(crate) trait ListedReceiver<V>: Default {
+    /// A list begins.
+    fn begin_list(&mut self);
+    /// An item of the list under way.
+    fn stage_item(&mut self, name: &'static str, value: V);
+    /// The list is complete.
+    fn finish_list(&mut self);
+    /// An item was created or changed.
+    fn apply_item(&mut self, name: &'static str, value: V);
+    /// An item was deleted, which was this one.
+    fn remove_item(&mut self, name: &'static str, value: V);
+}
+
+impl<V: Copy> ListedReceiver<V> for StagedList<&'static str, V> {
+    fn begin_list(&mut self) {
+        StagedList::begin_list(self);
+    }
+
+    fn stage_item(&mut self, name: &'static str, value: V) {
+        StagedList::stage_item(self, name, value);
+    }
+
+    fn finish_list(&mut self) {
+        StagedList::finish_list(self);
+    }
+
+    fn apply_item(&mut self, name: &'static str, value: V) {
+        StagedList::apply_item(self, name, value);
+    }
+
+    fn remove_item(&mut self, name: &'static str, _: V) {
+        StagedList::remove_item(self, &name);
+    }
+}
 
 /// The list or watch.
 #[derive(Default)]
@@ -23,14 +60,18 @@ enum ListedWire<V> {
 }
 
 /// The server's items with their history, and what one life of the process knows of them.
-pub(crate) struct ListedWatch<V> {
-    of: ResolvedBy,
+pub(crate) struct ListedWatch<V, L = StagedList<&'static str, V>> {
+    of: ListedSet,
+    /// Names of all items that are there now and then.
+    names: Vec<&'static str>,
     /// Randomness of those who change items, and of the way of items to the service.
     editor: Dice,
     wire_dice: Dice,
     /// All states of the server, the newest last, each with the item that was changed.
     states: Vec<(&'static str, ListedItems<V>)>,
-    list: StagedList<&'static str, V>,
+    list: L,
+    /// Position of the newest state of which the process was told all; `None` before it was listed.
+    told: Option<usize>,
     wire: ListedWire<V>,
     /// Position from which a broken watch can go on; `None` where its history is forgotten.
     resume_from: Option<usize>,
@@ -39,32 +80,54 @@ pub(crate) struct ListedWatch<V> {
 }
 
 impl<V: Copy + PartialEq> ListedWatch<V> {
+    /// Returns the items that the process knows; `None` before they were listed.
+    pub(crate) fn known(&self) -> Option<&ListedItems<V>> {
+        self.list.items()
+    }
+}
+
+impl<V: Copy + PartialEq + Debug, L: ListedReceiver<V>> ListedWatch<V, L> {
     pub(crate) fn new(
         seed: u64,
-        (of, editor, wire): (ResolvedBy, DiceStream, DiceStream),
+        (of, editor, wire): (ListedSet, DiceStream, DiceStream),
         first: ListedItems<V>,
         takes_half: bool,
-    ) -> ListedWatch<V> {
+    ) -> ListedWatch<V, L> {
         ListedWatch {
             of,
+            names: first.keys().copied().collect(),
             editor: editor.dice(seed),
             wire_dice: wire.dice(seed),
             states: vec![("", first)],
-            list: StagedList::default(),
+            list: L::default(),
+            told: None,
             wire: ListedWire::Down,
             resume_from: None,
             takes_half,
         }
     }
 
-    /// Forgets what the process knew.
-    pub(crate) fn reset_for_restart(&mut self) {
-        (self.list, self.wire, self.resume_from) = (StagedList::default(), ListedWire::Down, None);
+    /// Draws which items are there at first; the others may be created later.
+    pub(crate) fn draw_absent(mut self, percent: usize) -> ListedWatch<V, L> {
+        let (editor, states) = (&mut self.editor, &mut self.states);
+        states.iter_mut().for_each(|(_, items)| items.retain(|_, _| !editor.chance(percent)));
+        self
     }
 
-    /// Returns the items that the process knows; `None` before they were listed.
-    pub(crate) fn known(&self) -> Option<&ListedItems<V>> {
-        self.list.items()
+    /// Forgets what the process knew.
+    pub(crate) fn reset_for_restart(&mut self) {
+        (self.list, self.wire) = (L::default(), ListedWire::Down);
+        (self.told, self.resume_from) = (None, None);
+    }
+
+    /// Returns what takes in what is listed and watched.
+    pub(crate) fn receiver(&self) -> &L {
+        &self.list
+    }
+
+    /// Returns the newest items of which the process was told all; `None` before they were listed.
+    pub(crate) fn told(&self) -> Option<&ListedItems<V>> {
+        self.told.map(|position| &self.states[position].1)
     }
 
     /// Returns the items that the server has.
@@ -81,7 +144,7 @@ impl<V: Copy + PartialEq> ListedWatch<V> {
     }
 
     fn schedule(&self, timeline: &mut SimTimeline, after: i64, step: ListStep) {
-        timeline.schedule_policy_event(after, PolicyEvent::Resolve(self.of, step));
+        timeline.schedule_event(after, self.of.event(step));
     }
 
     /// Starts the service's list.
@@ -90,16 +153,24 @@ impl<V: Copy + PartialEq> ListedWatch<V> {
         self.schedule(timeline, after, ListStep::List);
     }
 
-    /// Changes an item; `draw` returns its new value.
-    pub(crate) fn edit_item(&mut self, timeline: &mut SimTimeline, draw: impl FnOnce(&mut Dice, V) -> V) {
+    /// Changes, creates or deletes an item; `draw` returns its new value, if it is there then.
+    pub(crate) fn edit_item(
+        &mut self,
+        timeline: &mut SimTimeline,
+        draw: impl FnOnce(&mut Dice, Option<V>) -> Option<V>,
+    ) {
         let mut items = self.stored().clone();
-        let at = self.editor.below(items.len());
-        if let Some((name, value)) = items.iter_mut().nth(at) {
-            *value = draw(&mut self.editor, *value);
-            let name = *name;
-            timeline.log_event(format_args!("{:?}: {name} is changed", self.of));
-            self.states.push((name, items));
-        }
+        let name = self.names[self.editor.below(self.names.len())];
+        let before = items.remove(name);
+        let after = draw(&mut self.editor, before);
+        items.extend(after.map(|value| (name, value)));
+        let done = match (before, after) {
+            (None, Some(value)) => format!("created: {value:?}"),
+            (_, Some(value)) => format!("changed: {value:?}"),
+            (_, None) => "deleted".to_owned(),
+        };
+        timeline.log_event(format_args!("{:?}: {name} is {done}", self.of));
+        self.states.push((name, items));
         let lag = self.wire_dice.between(1, 400);
         self.schedule(timeline, lag, ListStep::Deliver);
         let pause = self.editor.between(500, 60_000);
@@ -145,16 +216,16 @@ impl<V: Copy + PartialEq> ListedWatch<V> {
             let position = *position;
             (self.wire, self.resume_from) = (ListedWire::Watching(position), Some(position));
             self.list.finish_list();
+            self.told = Some(position);
             self.schedule(timeline, 0, ListStep::Deliver);
             return true;
         };
         if self.takes_half {
+            let is_left = |of: &str| of == name || left.iter().any(|(left, _)| *left == of);
+            let delivered = self.states[*position].1.iter().filter(|(of, _)| !is_left(of));
             self.list.finish_list();
-            let staged = self.list.items().cloned().unwrap_or_default();
             self.list.begin_list();
-            for (name, value) in staged {
-                self.list.stage_item(name, value);
-            }
+            delivered.for_each(|(name, value)| self.list.stage_item(name, *value));
         }
         self.list.stage_item(name, value);
         let is_slow = !is_calm && self.wire_dice.chance(15);
@@ -167,10 +238,12 @@ impl<V: Copy + PartialEq> ListedWatch<V> {
         let ListedWire::Watching(position) = &mut self.wire else { return false };
         let (from, to) = (*position + 1, self.states.len());
         *position = to - 1;
-        self.resume_from = Some(to - 1);
-        for (name, items) in &self.states[from..to] {
-            if let Some(value) = items.get(name) {
-                self.list.apply_item(name, *value);
+        (self.resume_from, self.told) = (Some(to - 1), Some(to - 1));
+        for (before, (name, items)) in self.states[from - 1..to].iter().zip(&self.states[from..to]) {
+            match (items.get(name), before.1.get(name)) {
+                (Some(value), _) => self.list.apply_item(name, *value),
+                (None, Some(gone)) => self.list.remove_item(name, *gone),
+                (None, None) => {}
             }
         }
         if !is_calm && self.wire_dice.chance(20) {

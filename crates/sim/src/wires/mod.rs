@@ -2,6 +2,7 @@
 //! writes of status, the watch of policies, and the threads of custom rules.
 
 mod answered_read;
+mod budget_watch;
 mod ghost_process;
 mod kind_search;
 mod kind_wire;
@@ -19,8 +20,10 @@ mod wire_bodies;
 mod write_in_flight;
 
 pub(crate) use answered_read::{AnsweredRead, SentRead};
+pub(crate) use budget_watch::BudgetWatch;
 pub(crate) use kind_wire::KindWire;
 pub(crate) use kind_wires::KindWires;
+pub(crate) use listed_watch::ListedItems;
 pub(crate) use live_read_wire::{LiveReadWire, count_drift};
 pub(crate) use policy_watch::PolicyWatch;
 pub(crate) use resolving_watches::ResolvedItems;

@@ -6,7 +6,7 @@ use aggregator::Quorum;
 
 use super::listed_watch::{ListedItems, ListedWatch};
 use crate::scenario::{ChildRuleDef, Dice, DiceStream, PolicyDef, SIM_NAMESPACES, Sabotage, SeedStreams};
-use crate::timeline::{ListStep, ResolvedBy, SimTimeline};
+use crate::timeline::{ListStep, ListedSet, SimTimeline};
 
 /// Namespaces with labels: those of all objects, and others.
 const LABELLED_NAMESPACES: [&str; 6] = ["red", "blue", "green", "grey", "gold", "pink"];
@@ -51,8 +51,8 @@ impl ResolvingWatches {
     pub(crate) fn new(streams: SeedStreams, sabotage: Option<Sabotage>) -> ResolvingWatches {
         use DiceStream as S;
         let seed = streams.seed;
-        let namespaces = (ResolvedBy::Namespaces, S::NamespaceLabels, S::NamespaceWire);
-        let scripts = (ResolvedBy::Scripts, S::ScriptAuthors, S::ScriptWire);
+        let namespaces = (ListedSet::Namespaces, S::NamespaceLabels, S::NamespaceWire);
+        let scripts = (ListedSet::Scripts, S::ScriptAuthors, S::ScriptWire);
         let labelled = LABELLED_NAMESPACES.into_iter().map(|name| (name, true)).collect();
         let native = BTreeMap::from([(SCRIPTS, [ChildRuleDef::Native; SCRIPTED_KINDS])]);
         let asked = GROUPS.map(|name| (name, GroupShape { min: 0, quorum: Quorum::All }));
@@ -61,7 +61,7 @@ impl ResolvingWatches {
             namespaces: ListedWatch::new(seed, namespaces, labelled, half(Sabotage::HalfLabelsUsed)),
             scripts: ListedWatch::new(seed, scripts, native, half(Sabotage::HalfScriptsUsed)),
             groups: streams.widened_by(S::GroupAuthors).map(|_| {
-                let groups = (ResolvedBy::Groups, S::GroupAuthors, S::GroupWire);
+                let groups = (ListedSet::Groups, S::GroupAuthors, S::GroupWire);
                 ListedWatch::new(seed, groups, asked.into(), half(Sabotage::HalfGroupsUsed))
             }),
             last_planned: [0; 3],
@@ -69,9 +69,9 @@ impl ResolvingWatches {
     }
 
     /// Returns what somebody edits in this history.
-    pub(crate) fn edited(&self) -> impl Iterator<Item = ResolvedBy> {
-        let groups = self.groups.as_ref().map(|_| ResolvedBy::Groups);
-        [ResolvedBy::Namespaces, ResolvedBy::Scripts].into_iter().chain(groups)
+    pub(crate) fn edited(&self) -> impl Iterator<Item = ListedSet> {
+        let groups = self.groups.as_ref().map(|_| ListedSet::Groups);
+        [ListedSet::Namespaces, ListedSet::Scripts].into_iter().chain(groups)
     }
 
     /// Forgets what the process knew.
@@ -93,23 +93,25 @@ impl ResolvingWatches {
     pub(crate) fn run_step(
         &mut self,
         timeline: &mut SimTimeline,
-        (of, step): (ResolvedBy, ListStep),
+        (of, step): (ListedSet, ListStep),
         is_calm: bool,
     ) -> bool {
         match (of, step) {
-            (ResolvedBy::Namespaces, ListStep::Edit) => {
-                self.namespaces.edit_item(timeline, |_, is_chosen| !is_chosen);
+            (ListedSet::Namespaces, ListStep::Edit) => {
+                self.namespaces.edit_item(timeline, |_, is_chosen| is_chosen.map(|is_chosen| !is_chosen));
                 false
             }
-            (ResolvedBy::Scripts, ListStep::Edit) => {
-                self.scripts.edit_item(timeline, draw_scripts);
+            (ListedSet::Scripts, ListStep::Edit) => {
+                self.scripts
+                    .edit_item(timeline, |dice, scripts| scripts.map(|scripts| draw_scripts(dice, scripts)));
                 false
             }
-            (ResolvedBy::Groups, step) => {
+            (ListedSet::Groups, step) => {
                 self.groups.as_mut().is_some_and(|groups| step_groups(groups, timeline, step, is_calm))
             }
-            (ResolvedBy::Namespaces, step) => self.namespaces.run_step(timeline, step, is_calm),
-            (ResolvedBy::Scripts, step) => self.scripts.run_step(timeline, step, is_calm),
+            (ListedSet::Namespaces, step) => self.namespaces.run_step(timeline, step, is_calm),
+            (ListedSet::Scripts, step) => self.scripts.run_step(timeline, step, is_calm),
+            (ListedSet::Budgets, _) => false,
         }
     }
 
@@ -152,7 +154,7 @@ fn step_groups(
     is_calm: bool,
 ) -> bool {
     if step == ListStep::Edit {
-        groups.edit_item(timeline, draw_shape);
+        groups.edit_item(timeline, |dice, shape| shape.map(|shape| draw_shape(dice, shape)));
         return false;
     }
     groups.run_step(timeline, step, is_calm)

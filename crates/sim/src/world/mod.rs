@@ -5,16 +5,18 @@ mod fault_dice;
 mod model_workload;
 mod object_model;
 mod policy_server;
+mod sim_budget;
 mod sim_object_ref;
 mod sim_world;
 mod status_json;
 
 pub(crate) use fault_dice::{FaultConcern, FaultDice};
-pub(crate) use model_workload::{ModelSteadiness, ROLLED_OUT};
+pub(crate) use model_workload::{BudgetReading, ModelSteadiness, ROLLED_OUT};
 pub(crate) use object_model::{
     FOREIGN_CONDITION_TYPES, KOPF_ANNOTATION, ModelCondition, ModelMark, ModelObject, ModelState,
 };
 pub(crate) use policy_server::{PolicyChange, StoredPolicy};
+pub(crate) use sim_budget::{SLOT_LABEL, SimBudget};
 pub(crate) use sim_object_ref::SimObjectRef;
 pub(crate) use sim_world::SimWorld;
 pub(crate) use status_json::{conditions_of, has_true_condition};

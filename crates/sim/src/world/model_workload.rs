@@ -1,7 +1,10 @@
 //! The pods of a workload, as its status tells of them.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
+use super::sim_budget::SimBudget;
 use super::status_json::{conditions_of, has_true_condition};
 
 /// Reason by which a Deployment says that its template is rolled out.
@@ -17,8 +20,25 @@ pub(crate) enum ModelSteadiness {
     Available,
 }
 
-/// Numbers of pods, and what else counts.
+/// By which budgets a workload is read, where it may have been read by others again or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BudgetReading {
+    /// By those that let it do without fewer pods.
+    Narrowest,
+    /// By those that let it do without more.
+    Widest,
+}
+
+/// What is known of a workload beside its status, and what follows of that.
 #[derive(Clone, Copy, Debug)]
+struct KnownOfWorkload {
+    /// Pods that it had when all were ready last, while only their number moves.
+    whole: Option<i64>,
+    steadiness: ModelSteadiness,
+}
+
+/// Numbers of pods, and what else counts.
+#[derive(Clone, Debug)]
 pub(crate) struct ModelWorkload {
     wanted: i64,
     replicas: i64,
@@ -30,13 +50,18 @@ pub(crate) struct ModelWorkload {
     /// It may do without those that are away, by its own word; `None` where it says nothing, and may do without one.
     says_available: Option<bool>,
     is_observed: bool,
-    /// Pods that it had when all were ready last, while only their number moves.
-    whole: Option<i64>,
+    /// Labels of its pods.
+    labels: BTreeMap<String, String>,
+    /// By the narrowest and by the widest budgets.
+    known: [KnownOfWorkload; 2],
 }
 
 impl ModelWorkload {
     /// Reads a Deployment or a StatefulSet.
     pub(super) fn read(kind: &str, object: &Value) -> Option<ModelWorkload> {
+        if !matches!(kind, "Deployment" | "StatefulSet") {
+            return None;
+        }
         let status = &object["status"];
         let count = |field: &str| status[field].as_i64().unwrap_or(0);
         let is_deployment = kind == "Deployment";
@@ -44,7 +69,9 @@ impl ModelWorkload {
             || conditions_of(status).iter().any(|c| c["status"] == "True" && c["reason"] == ROLLED_OUT);
         let revisions_match =
             || !status["updateRevision"].is_null() && status["currentRevision"] == status["updateRevision"];
-        matches!(kind, "Deployment" | "StatefulSet").then(|| ModelWorkload {
+        let labels = object["spec"]["template"]["metadata"]["labels"].as_object().into_iter().flatten();
+        let unknown = KnownOfWorkload { whole: None, steadiness: ModelSteadiness::Unsteady };
+        let mut workload = ModelWorkload {
             wanted: object["spec"]["replicas"].as_i64().unwrap_or(1),
             replicas: count("replicas"),
             updated: count("updatedReplicas"),
@@ -53,30 +80,61 @@ impl ModelWorkload {
             is_rolled_out: if is_deployment { says_rolled_out() } else { revisions_match() },
             says_available: is_deployment.then(|| has_true_condition(status, "Available")),
             is_observed: status["observedGeneration"] == object["metadata"]["generation"],
-            whole: None,
-        })
+            labels: labels
+                .map(|(key, of)| (key.clone(), of.as_str().unwrap_or_default().to_owned()))
+                .collect(),
+            known: [unknown; 2],
+        };
+        workload.follow(None, &[]);
+        Some(workload)
     }
 
-    /// It was ready before this change, or (with `unready`) was not.
-    pub(super) fn follow(&mut self, unready: Option<&ModelWorkload>) {
+    /// Reads it by these budgets; `before` is what it was before this change, and whether it was ready.
+    pub(super) fn follow(&mut self, before: Option<(&ModelWorkload, bool)>, budgets: &[SimBudget]) {
+        let covering: Vec<SimBudget> =
+            budgets.iter().copied().filter(|budget| budget.covers(&self.labels)).collect();
         let is_whole = [self.updated, self.ready, self.available].iter().all(|n| *n == self.replicas);
         let now = (is_whole && self.replicas > 0).then_some(self.replicas);
-        self.whole = unready.map_or(now, |before| before.whole);
-        if self.steadiness() == ModelSteadiness::Unsteady {
-            self.whole = None;
+        for reading in [BudgetReading::Narrowest, BudgetReading::Widest] {
+            let whole = match before {
+                None => None,
+                Some((_, true)) => now,
+                Some((before, false)) => before.known[reading as usize].whole,
+            };
+            let steadiness = self.weigh(whole, &covering);
+            let whole = whole.filter(|_| steadiness != ModelSteadiness::Unsteady);
+            self.known[reading as usize] = KnownOfWorkload { whole, steadiness };
         }
     }
 
-    pub(super) fn steadiness(&self) -> ModelSteadiness {
-        let counted = self.whole.map_or(self.wanted, |whole| whole.min(self.wanted));
+    /// It may also be read as before.
+    pub(super) fn doubt(&mut self, before: &ModelWorkload) {
+        let (now, then) = (self.known, before.known);
+        let narrower = |now: KnownOfWorkload, then: KnownOfWorkload| then.steadiness < now.steadiness;
+        self.known[0] = if narrower(now[0], then[0]) { then[0] } else { now[0] };
+        self.known[1] = if narrower(then[1], now[1]) { then[1] } else { now[1] };
+    }
+
+    /// How far it can be counted on, read by these budgets.
+    pub(super) fn steadiness(&self, reading: BudgetReading) -> ModelSteadiness {
+        self.known[reading as usize].steadiness
+    }
+
+    fn weigh(&self, whole: Option<i64>, budgets: &[SimBudget]) -> ModelSteadiness {
+        let counted = whole.map_or(self.wanted, |whole| whole.min(self.wanted));
         let enough = match self.says_available {
             Some(says) => {
-                let has_lost_none = self.whole.is_some_and(|whole| self.available >= whole);
+                let has_lost_none = whole.is_some_and(|whole| self.available >= whole);
                 (says || has_lost_none)
                     && self.updated == self.replicas
                     && (self.wanted == 0 || self.available > 0)
             }
-            None => self.wanted == 0 || self.available.min(self.updated) >= (counted - 1).max(1),
+            None => {
+                // An eviction has to be within all of them; without any the workload may do without one pod.
+                let may_miss = budgets.iter().map(|budget| budget.may_miss(counted)).min();
+                let least = counted - may_miss.unwrap_or(1).max(1);
+                self.wanted == 0 || self.available.min(self.updated) >= least.max(1)
+            }
         };
         match (self.is_rolled_out && enough, self.is_observed) {
             (false, _) => ModelSteadiness::Unsteady,

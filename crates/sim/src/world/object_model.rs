@@ -6,7 +6,8 @@ use readiness::Level;
 use readiness::rollup::ParentReason;
 use serde_json::Value;
 
-use super::model_workload::{ModelSteadiness, ModelWorkload};
+use super::model_workload::{BudgetReading, ModelSteadiness, ModelWorkload};
+use super::sim_budget::SimBudget;
 use super::status_json::{conditions_of, has_true_condition};
 use crate::scenario::KindDef;
 
@@ -113,17 +114,30 @@ impl ModelObject {
     }
 
     /// How far it can be counted on while it is not ready.
-    pub(crate) fn steadiness(&self) -> ModelSteadiness {
-        self.workload.as_ref().map_or(ModelSteadiness::Unsteady, ModelWorkload::steadiness)
+    pub(crate) fn steadiness(&self, reading: BudgetReading) -> ModelSteadiness {
+        self.workload.as_ref().map_or(ModelSteadiness::Unsteady, |workload| workload.steadiness(reading))
     }
 
-    /// Takes over what was known of the object before it changed to this.
-    pub(crate) fn follow(mut self, before: Option<&ModelObject>) -> ModelObject {
-        if let Some((workload, before)) = self.workload.as_mut().zip(before) {
-            let was_ready = before.state == ModelState::Is(Level::Ready, false) && before.deleted.is_none();
-            workload.follow(before.workload.as_ref().filter(|_| !was_ready));
+    /// Takes over what was known of the object before it changed to this, and reads it by the budgets of its namespace. Of one in
+    /// the same version as before it may not be known that it `is_read_anew`.
+    pub(crate) fn follow(
+        mut self,
+        before: Option<&ModelObject>,
+        budgets: &[SimBudget],
+        is_read_anew: bool,
+    ) -> ModelObject {
+        let Some(workload) = &mut self.workload else { return self };
+        let known = before.and_then(|before| before.workload.as_ref().zip(Some(before)));
+        workload.follow(known.map(|(workload, before)| (workload, before.is_ready())), budgets);
+        if let Some((known, _)) = known.filter(|(_, before)| before.version == self.version && !is_read_anew)
+        {
+            workload.doubt(known);
         }
         self
+    }
+
+    fn is_ready(&self) -> bool {
+        self.state == ModelState::Is(Level::Ready, false) && self.deleted.is_none()
     }
 
     fn add_condition(&mut self, condition: &Value, object: &Value) {

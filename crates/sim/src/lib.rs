@@ -45,6 +45,9 @@
 //! mostly put them back: a kind that is not served is looked for, counts as one without objects once it is known to be
 //! absent, and makes nothing True before it was listed again.
 //!
+//! In drawn histories PodDisruptionBudgets come and go behind lists that break off, and pods are drained within them and beyond: each
+//! workload is judged by what the service was told of them in whole when it was last read.
+//!
 //! At the end faults stop; after a quiet span the conditions of every parent, and every answer that is not written, equal the result
 //! of an oracle that reads nothing but the store, and a restart writes nothing.
 

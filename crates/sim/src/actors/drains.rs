@@ -39,12 +39,14 @@ impl DrainActors {
         let Some(object) = self.dice.pick(&sets).cloned() else { return };
         let place = SimObjectRef::of_object(STATEFUL_SET, &object);
         let wanted = object["spec"]["replicas"].as_i64().unwrap_or(1);
+        let is_whole = object["status"]["readyReplicas"].as_i64() == Some(wanted);
         let away = match self.dice.below(10) {
-            0 => {
-                let size = self.dice.between(3, 6);
+            0 if wanted < 3 => {
+                let size = self.dice.between(4, 6);
                 return world.patch_object(&place, &json!({"spec": {"replicas": size}}));
             }
-            1..6 if wanted > 1 => self.dice.between(1, wanted),
+            // What one drain has taken away, others leave alone until it is back.
+            0..9 if is_whole && wanted > 2 => self.dice.between(2, wanted - 1),
             _ => 0,
         };
         let status = manifests::drained_status(&object, away, true);

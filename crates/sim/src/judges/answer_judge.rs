@@ -160,8 +160,7 @@ fn check_answer(
     phase.whole_at = if sum.reason.is_none() { Some(now) } else { phase.whole_at };
     let well = said == Some(ParentReason::AllChildrenReady);
     let was_ready = phase.note_answer(well, now);
-    let turned = !was_ready && well;
-    let phase = *phase;
+    let (turned, phase) = (!was_ready && well, *phase);
     if was_ready && !well && is_known && !is_taken_over {
         check_dropped(at, policy, parent, (&phase, steadiness_by(BudgetReading::Narrowest)), &sum);
     }

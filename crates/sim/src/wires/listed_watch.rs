@@ -109,8 +109,9 @@ impl<V: Copy + PartialEq + Debug, L: ListedReceiver<V>> ListedWatch<V, L> {
 
     /// Draws which items are there at first; the others may be created later.
     pub(crate) fn draw_absent(mut self, percent: usize) -> ListedWatch<V, L> {
-        let (editor, states) = (&mut self.editor, &mut self.states);
-        states.iter_mut().for_each(|(_, items)| items.retain(|_, _| !editor.chance(percent)));
+        for (_, items) in &mut self.states {
+            items.retain(|_, _| !self.editor.chance(percent));
+        }
         self
     }
 

@@ -122,19 +122,16 @@ impl ModelWorkload {
 
     fn weigh(&self, whole: Option<i64>, budgets: &[SimBudget]) -> ModelSteadiness {
         let counted = whole.map_or(self.wanted, |whole| whole.min(self.wanted));
-        let enough = match self.says_available {
-            Some(says) => {
-                let has_lost_none = whole.is_some_and(|whole| self.available >= whole);
-                (says || has_lost_none)
-                    && self.updated == self.replicas
-                    && (self.wanted == 0 || self.available > 0)
-            }
-            None => {
-                // An eviction has to be within all of them; without any the workload may do without one pod.
-                let may_miss = budgets.iter().map(|budget| budget.may_miss(counted)).min();
-                let least = counted - may_miss.unwrap_or(1).max(1);
-                self.wanted == 0 || self.available.min(self.updated) >= least.max(1)
-            }
+        let enough = if let Some(says) = self.says_available {
+            let has_lost_none = whole.is_some_and(|whole| self.available >= whole);
+            (says || has_lost_none)
+                && self.updated == self.replicas
+                && (self.wanted == 0 || self.available > 0)
+        } else {
+            // An eviction has to be within all of them; without any the workload may do without one pod.
+            let may_miss = budgets.iter().map(|budget| budget.may_miss(counted)).min();
+            let least = counted - may_miss.unwrap_or(1).max(1);
+            self.wanted == 0 || self.available.min(self.updated) >= least.max(1)
         };
         match (self.is_rolled_out && enough, self.is_observed) {
             (false, _) => ModelSteadiness::Unsteady,

@@ -20,15 +20,16 @@ pub fn whole_replicas(kind: RuleKind, f: &Facts) -> Option<u32> {
 
 /// What is known of a workload beside its own fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct KnownBeside {
+pub struct KnownBeside<'b> {
     /// Number of replicas that it had when it was rolled out whole last: what is wanted beyond these takes nothing away.
     pub whole: Option<u32>,
-    /// The PodDisruptionBudget that covers its pods. It may take away no fewer than the workload's own budget does.
-    pub budget: Option<DisruptionBudget>,
+    /// The PodDisruptionBudgets that cover its pods. The narrowest counts, because the API server refuses to evict a pod beyond any
+    /// of them; it may take away no fewer than the workload's own budget does.
+    pub budgets: &'b [DisruptionBudget],
 }
 
 /// How far a workload of this verdict can be counted on of which this is known.
-pub fn steadiness_beside(kind: RuleKind, f: &Facts, verdict: &Verdict, known: KnownBeside) -> Steadiness {
+pub fn steadiness_beside(kind: RuleKind, f: &Facts, verdict: &Verdict, known: KnownBeside<'_>) -> Steadiness {
     let is_number = matches!(verdict.reason, Reason::Count(..) | Reason::StaleGeneration);
     if verdict.level != Level::Progressing || !is_number || !is_available(kind, f, known) {
         verdict.steadiness
@@ -44,7 +45,7 @@ pub(crate) fn is_available_workload(kind: RuleKind, f: &Facts) -> bool {
     is_available(kind, f, KnownBeside::default())
 }
 
-fn is_available(kind: RuleKind, f: &Facts, known: KnownBeside) -> bool {
+fn is_available(kind: RuleKind, f: &Facts, known: KnownBeside<'_>) -> bool {
     match kind {
         RuleKind::Deployment => is_available_deployment(f, known),
         RuleKind::StatefulSet => is_available_stateful_set(f, known),
@@ -56,7 +57,7 @@ fn is_available(kind: RuleKind, f: &Facts, known: KnownBeside) -> bool {
 /// A Deployment keeps the reason `NewReplicaSetAvailable` of its condition `Progressing` from the end of a rollout to the
 /// beginning of the next one, and its condition `Available` counts by its own `maxUnavailable` of what is wanted now. That may
 /// be all of the replicas; one is wanted at least. Where that condition is lost, no PodDisruptionBudget stands in for it.
-pub(super) fn is_available_deployment(f: &Facts, known: KnownBeside) -> bool {
+pub(super) fn is_available_deployment(f: &Facts, known: KnownBeside<'_>) -> bool {
     let n = ReplicaNumbers::from_facts(f);
     let progressing = f.status.find_true_condition("Progressing");
     let has_lost_nothing = known.whole.is_some_and(|whole| n.available >= i64::from(whole));
@@ -69,7 +70,7 @@ pub(super) fn is_available_deployment(f: &Facts, known: KnownBeside) -> bool {
 
 /// The current revision of a StatefulSet becomes the updated one at the end of a rollout. It is that in the middle of one, too,
 /// which goes back to where it came from. A pod that is about to end is not counted as updated any more.
-pub(super) fn is_available_stateful_set(f: &Facts, known: KnownBeside) -> bool {
+pub(super) fn is_available_stateful_set(f: &Facts, known: KnownBeside<'_>) -> bool {
     let n = ReplicaNumbers::from_facts(f);
     // API servers before 1.22 do not count available replicas.
     let available = f.status.available.unwrap_or(n.ready);
@@ -84,7 +85,7 @@ pub(super) fn is_available_stateful_set(f: &Facts, known: KnownBeside) -> bool {
 }
 
 /// Every pod of a rolled-out DaemonSet is of the current template; a new node has none yet.
-pub(super) fn is_available_daemon_set(f: &Facts, known: KnownBeside) -> bool {
+pub(super) fn is_available_daemon_set(f: &Facts, known: KnownBeside<'_>) -> bool {
     let Some(wanted) = f.status.desired else { return false };
     let n = ReplicaNumbers::from_facts(f);
     // The controller of DaemonSets rounds up, unlike that of StatefulSets.
@@ -94,8 +95,10 @@ pub(super) fn is_available_daemon_set(f: &Facts, known: KnownBeside) -> bool {
 
 /// Some replica is available, and no more are missing than the workload's own budget, or that of its pods, allows: of what is
 /// wanted, or of what there was.
-fn is_within_budget((wanted, known): (i64, KnownBeside), available: i64, own: i64) -> bool {
+fn is_within_budget((wanted, known): (i64, KnownBeside<'_>), available: i64, own: i64) -> bool {
     let counted = known.whole.map_or(wanted, |whole| i64::from(whole).min(wanted));
-    let budget = known.budget.map_or(0, |budget| budget.allowance(counted)).max(own);
-    wanted == 0 || available >= counted.saturating_sub(budget.max(0)).max(1)
+    // Which of several is the narrowest depends on how many pods it is asked about.
+    let narrowest = known.budgets.iter().map(|budget| budget.allowance(counted)).min();
+    let allowed = narrowest.unwrap_or(0).max(own);
+    wanted == 0 || available >= counted.saturating_sub(allowed.max(0)).max(1)
 }

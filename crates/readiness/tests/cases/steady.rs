@@ -108,7 +108,7 @@ fn a_workload_that_is_scaled_by_any_number_is_steady_while_it_has_what_it_had() 
     for line in table_lines(SCALED) {
         let (head, object) = parse_line(line);
         let (expected, whole) = head.split_once('/').unwrap();
-        let known = KnownBeside { whole: Some(whole.parse().unwrap()), budget: None };
+        let known = KnownBeside { whole: Some(whole.parse().unwrap()), budgets: &[] };
         let child = decode(&object);
         let kind = kind_of(&child);
         let verdict = assess(kind, &child.facts, &StuckLimits::default()).verdict;
@@ -151,11 +151,30 @@ fn a_workload_is_steady_while_a_disruption_keeps_within_the_budget_of_its_pods()
     for line in table_lines(DISRUPTED) {
         let (head, object) = parse_line(line);
         let (expected, text) = head.split_once('/').unwrap();
-        let known = KnownBeside { whole: None, budget: Some(budget(text)) };
+        let budgets = [budget(text)];
+        let known = KnownBeside { whole: None, budgets: &budgets };
         let child = decode(&object);
         let kind = kind_of(&child);
         let verdict = assess(kind, &child.facts, &StuckLimits::default()).verdict;
         let told = format!("{:?}", steadiness_beside(kind, &child.facts, &verdict, known));
+        assert_eq!(told, expected, "{line}");
+    }
+}
+
+#[test]
+fn of_several_budgets_the_narrowest_for_the_pods_that_count_is_used() {
+    // Of the six that are wanted two may be missing by the first and three by the second; of the three that there were, two and one.
+    let budgets = [budget("2"), budget(">=50%")];
+    for (available, expected) in [(2, "Available"), (1, "Unsteady")] {
+        let status = format!("updatedReplicas=3 | readyReplicas={available} | availableReplicas={available}");
+        let line = format!(
+            "- apps/v1 StatefulSet | spec.replicas=6 | replicas=3 | {status} | currentRevision=a | updateRevision=a"
+        );
+        let (_, object) = parse_line(&line);
+        let child = decode(&object);
+        let verdict = assess(kind_of(&child), &child.facts, &StuckLimits::default()).verdict;
+        let known = KnownBeside { whole: Some(3), budgets: &budgets };
+        let told = format!("{:?}", steadiness_beside(kind_of(&child), &child.facts, &verdict, known));
         assert_eq!(told, expected, "{line}");
     }
 }

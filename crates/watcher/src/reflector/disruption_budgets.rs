@@ -21,18 +21,12 @@ impl BudgetTable {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = budgets;
     }
 
-    /// Returns the budget that covers the pods of a workload; of several the narrowest, because the API server refuses to evict
-    /// a pod that several cover.
-    pub(super) fn find(&self, workload: &ChildObject) -> Option<DisruptionBudget> {
+    /// Returns the budgets that cover the pods of a workload.
+    pub(super) fn find_covering(&self, workload: &ChildObject) -> Vec<DisruptionBudget> {
         let labels = &workload.facts.spec.pod_labels;
-        if labels.is_empty() {
-            return None;
-        }
-        let wanted = workload.facts.status.desired.or(workload.facts.spec.replicas).unwrap_or(1);
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let of_namespace = known.get(&workload.meta.namespace)?.iter();
-        let covering =
-            of_namespace.filter(|(selector, _)| selector.matches(labels)).map(|(_, budget)| *budget);
-        covering.min_by_key(|budget| budget.allowance(wanted))
+        let of_namespace = known.get(&workload.meta.namespace).filter(|_| !labels.is_empty());
+        let covering = of_namespace.into_iter().flatten().filter(|(selector, _)| selector.matches(labels));
+        covering.map(|(_, budget)| *budget).collect()
     }
 }

@@ -188,8 +188,9 @@ fn derive_row(
 ) -> (ObjectRow, Vec<u16>) {
     let (interest, meta, store) = (&*plan.interest, &child.meta, &parts.store);
     let (mut assessed, awaited) = assess_by_rules(parts, plan, (child, object), &links);
-    let budget = interest.judge.counts_on_disruption_budget().then(|| parts.budgets.find(child)).flatten();
-    let whole = count_on_whole(interest, &child.facts, &mut assessed, (before, budget));
+    let counts_on_budgets = interest.judge.counts_on_disruption_budget();
+    let budgets = if counts_on_budgets { parts.budgets.find_covering(child) } else { Vec::new() };
+    let whole = count_on_whole(interest, &child.facts, &mut assessed, (before, &budgets));
     let mut row = store.build_row(interest, meta, assessed, links, parent);
     for rule_index in &awaited {
         row.await_rule_since(*rule_index, parts.assessor.now());

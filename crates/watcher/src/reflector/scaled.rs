@@ -34,19 +34,19 @@ impl BeforeChange {
 }
 
 /// Says of the verdicts by built-in rules how far a workload can be counted on that was rolled out whole before, or whose pods
-/// have this budget. Returns how many replicas it had then, where that is the measure from now on.
+/// have these budgets. Returns how many replicas it had then, where that is the measure from now on.
 pub(super) fn count_on_whole(
     interest: &Interest,
     facts: &Facts,
     assessed: &mut [Assessment],
-    (before, budget): (BeforeChange, Option<DisruptionBudget>),
+    (before, budgets): (BeforeChange, &[DisruptionBudget]),
 ) -> Option<u32> {
     let whole = match before {
         BeforeChange::Whole => whole_replicas(interest.judge, facts),
         BeforeChange::Scaled(whole) => Some(whole),
         BeforeChange::Unknown => None,
     };
-    let known = KnownBeside { whole, budget };
+    let known = KnownBeside { whole, budgets };
     if known == KnownBeside::default() {
         return None;
     }

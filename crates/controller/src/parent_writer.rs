@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
-use watcher::reflector::Reflector;
+use watcher::reflector::{ObjectRow, Reflector};
 use watcher::status::{FIELD_MANAGER, patch_body};
 use watcher::{ApiKind, ParentObject, get_live, parse_retry_after};
 
@@ -115,7 +115,8 @@ impl ParentWriter {
         if outcome != DeliveryOutcome::Unsent {
             let has_failed = !outcome.is_accepted() && outcome != DeliveryOutcome::Gone;
             self.failing.record_outcome(has_failed);
-            if has_failed {
+            // One that stands in other words than it was sent in is sent again, like one that failed.
+            if has_failed || self.stands_otherwise(&write) {
                 self.failure_traffic.record_request(Instant::now());
             }
         }
@@ -288,6 +289,13 @@ impl ParentWriter {
         failure: WriteFailure,
     ) -> WriteFailure {
         WriteFailure { reread: self.reread_parent(followed, write, false).await, ..failure }
+    }
+
+    /// Returns `true` if the parent says something else than was written, as far as is held of it.
+    fn stands_otherwise(&self, write: &ParentWrite) -> bool {
+        let shown = |row: &ObjectRow| row.parent.as_ref().map(|parent| parent.view.digest);
+        let shown = self.reflector.find_object(&write.uid).and_then(|id| self.reflector.read_row(id, shown));
+        shown.flatten().is_some_and(|digest| digest != write.digest)
     }
 
     /// Version of the parent that is held; 0 where none is.

@@ -46,7 +46,7 @@ const REMEMBERED_SEEDS: [SeedToPlay; 13] = [
     (217_904, WITH_BLIND_EDITS),
 ];
 /// The same of histories in which policies change.
-const REMEMBERED_CHANGING_SEEDS: [SeedToPlay; 12] = [
+const REMEMBERED_CHANGING_SEEDS: [SeedToPlay; 13] = [
     (900_574, BEFORE_SHADOW_MODE),
     (20_974, BEFORE_SHADOW_MODE),
     (30_054, WITH_LATE_LISTS),
@@ -59,6 +59,7 @@ const REMEMBERED_CHANGING_SEEDS: [SeedToPlay; 12] = [
     (212_641, WITH_DEFINITIONS),
     (27_223, WITH_BLIND_EDITS),
     (400_824, WITH_TYPE_EDITS),
+    (29_090, WITH_BUDGETS),
 ];
 /// The same of histories in which labels of namespaces and scripts change, too.
 const REMEMBERED_RESOLUTION_SEEDS: [SeedToPlay; 13] = [
@@ -92,6 +93,8 @@ const WITH_DEFINITIONS: StreamLayout = StreamLayout::Split { last: 33 };
 const WITH_BLIND_EDITS: StreamLayout = StreamLayout::Split { last: 34 };
 /// Those that there are since types of conditions are edited.
 const WITH_TYPE_EDITS: StreamLayout = StreamLayout::Split { last: 35 };
+/// Those that there are since PodDisruptionBudgets and drains of whole sets.
+const WITH_BUDGETS: StreamLayout = StreamLayout::Split { last: 41 };
 /// Seeds that were found when concerns shared streams.
 const SHARED_SEEDS: [u64; 22] = [
     522, 932, 961, 1344, 1923, 2078, 2265, 2884, 3400, 4426, 4877, 7310, 7957, 8335, 32321, 62204, 70878,

@@ -65,10 +65,22 @@ impl ParentRule {
         written_types(&self.condition, self.fallback.as_deref()).any(|written| written == kind)
     }
 
-    /// What the policy has left there under a type of before it was edited.
-    pub(crate) fn former_entry<'s>(&self, status: &'s ParentStatus) -> Option<&'s OwnedCondition> {
-        let is_former = |held: &&OwnedCondition| self.former.iter().any(|of| **of == *held.kind());
+    /// What the policy has left there under another type than it writes now: one of before it was edited, or this fallback.
+    pub(crate) fn former_entry<'s>(
+        &self,
+        status: &'s ParentStatus,
+        fallback: Option<&str>,
+    ) -> Option<&'s OwnedCondition> {
+        let is_former = |held: &&OwnedCondition| {
+            fallback == Some(held.kind()) || self.former.iter().any(|of| **of == *held.kind())
+        };
         status.written().filter(|held| !is_beside_ready(held.kind())).find(is_former)
+    }
+
+    /// The fallback, where it is not the type that is written now, and none of these rules may have written it.
+    pub(crate) fn unused_fallback(&self, chosen: &str, rules: &[&ParentRule]) -> Option<&str> {
+        let is_own = |of: &&str| rules.iter().all(|rule| rule.policy == self.policy || !rule.writes(of));
+        self.fallback.as_deref().filter(|of| *of != chosen).filter(is_own)
     }
 
     /// Returns `true` if it chooses among parents in this namespace.

@@ -138,7 +138,7 @@ pub(super) fn read_parent_row(
     };
     let read = row.as_read(meta, object, interest.counted, &before.observed_generations);
     let (answers, targets): (Vec<_>, Vec<_>) =
-        rules.iter().map(|rule| build_answer(read, rule, selectors)).unzip();
+        rules.iter().map(|rule| build_answer(read, (rule, rules), selectors)).unzip();
     (row.view.answers, row.targets) = (answers.into(), targets.into());
     row.view.deletion_unexplained = is_deletion_unexplained(&row);
     row

@@ -123,6 +123,35 @@ fn what_a_policy_said_under_its_former_type_is_its_answer_until_it_says_more() {
 }
 
 #[test]
+fn what_a_policy_said_under_its_fallback_is_its_answer_until_it_says_it_under_its_own_type() {
+    // Another client had the type of before it was edited.
+    let mut beside = told("RollcallReady");
+    let theirs = serde_json::json!({ "type": "Ready", "status": "True", "reason": "Up" });
+    beside["status"]["conditions"].as_array_mut().unwrap().push(theirs);
+    let fields = serde_json::json!({ "f:status": { "f:conditions": { "k:{\"type\":\"Ready\"}": { "f:status": {} } } } });
+    let operator = serde_json::json!({ "manager": "operator", "operation": "Update", "fieldsV1": fields });
+    beside["metadata"]["managedFields"].as_array_mut().unwrap().push(operator);
+    let judged = |rules: Vec<ParentRule>| {
+        let reflector = Reflector::new(|| ());
+        let older = ParentRule { fallback: Some("RollcallReady".into()), ..rule(OTHER, "Ready") };
+        apply(&reflector, &ruled_by(vec![older]), &beside);
+        apply(&reflector, &ruled_by(rules), &beside);
+        let id = reflector.find_object(&uid(1_000)).unwrap();
+        let written =
+            |target: &AnswerTarget| (target.condition.clone(), target.former_type().map(str::to_owned));
+        let writes = reflector.read_row(id, |row| written(&row.parent.as_ref().unwrap().targets[0])).unwrap();
+        (writes, speakers(&reflector)[0].1)
+    };
+    let own = || ParentRule { fallback: Some("RollcallReady".into()), ..rule(SUCCESSOR, "Whole") };
+    let ready = Some(ParentReason::AllChildrenReady);
+    assert_eq!(judged(vec![own()]), ((Some("Whole".into()), Some("RollcallReady".into())), ready));
+    let not_its_own = ((Some("Whole".into()), None), None);
+    assert_eq!(judged(vec![own(), rule(OTHER, "RollcallReady")]), not_its_own);
+    let shared = ParentRule { fallback: Some("RollcallReady".into()), ..rule(OTHER, "Ready") };
+    assert_eq!(judged(vec![own(), shared]), not_its_own);
+}
+
+#[test]
 fn where_nobody_follows_what_was_said_stays_as_it_was() {
     let elsewhere = ParentRule { namespaces: vec!["bank".into()], ..rule(SUCCESSOR, "Ready") };
     let left = ElsewhereRule {

@@ -31,16 +31,17 @@ pub(super) struct ReadParent<'r> {
     pub(super) observed: &'r [(PolicyId, u64)],
 }
 
-/// The answer of one policy as it is read from a parent, and where the next one is to be written.
+/// The answer of one policy, which is among these, as it is read from a parent, and where the next one is to be written.
 pub(super) fn build_answer(
     parent: ReadParent<'_>,
-    rule: &ParentRule,
+    (rule, rules): (&ParentRule, &[&ParentRule]),
     selectors: &Selectors,
 ) -> (AnswerView, AnswerTarget) {
     let ReadParent { meta, object, status, overwritten, .. } = parent;
     let ChosenCondition { condition, keeper } = ChosenCondition::choose(meta, rule, status, overwritten);
     let ours = condition.and_then(|c| status.our_entry(c));
-    let former = condition.filter(|_| ours.is_none()).and_then(|_| rule.former_entry(status));
+    let before = |chosen: &ArcStr| rule.former_entry(status, rule.unused_fallback(chosen, rules));
+    let former = condition.filter(|_| ours.is_none()).and_then(before);
     let ours = ours.or(former);
     let is_about_generation = ours.and_then(OwnedCondition::observed_generation).is_some_and(|observed| {
         // If status writes also increment the generation, earlier conditions about the same spec remain valid.

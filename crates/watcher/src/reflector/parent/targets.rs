@@ -43,7 +43,8 @@ pub(in crate::reflector) struct TargetExtras {
     pub(super) names: Vec<(u8, Box<str>)>,
     /// Reason why a template or expression of the policy could not be evaluated for this parent.
     pub(super) unrendered: Option<Box<str>>,
-    /// Condition type under which it spoke before it was edited, where nothing stands under the new one yet.
+    /// Condition type under which it spoke before it was edited, or while it had to leave its own to another client, where nothing
+    /// stands under the one of now yet.
     pub(super) former_type: Option<Box<str>>,
 }
 
@@ -78,7 +79,7 @@ impl AnswerTarget {
         self.extras.get_or_insert_default().former_type = former.as_deref().map(Into::into);
     }
 
-    /// Condition type under which the policy spoke before it was edited, where nothing stands under the new one yet.
+    /// Condition type under which the policy spoke before, where nothing stands under the one of now yet.
     pub fn former_type(&self) -> Option<&str> {
         self.extras.as_ref()?.former_type.as_deref()
     }

@@ -4,8 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use crate::wires::ListedItems;
-use crate::world::{ModelObject, SimBudget};
+use crate::world::{ModelObject, SimBudget, SimBudgets};
 
 /// Objects by UID, as shown in one life of the process.
 #[derive(Default)]
@@ -21,7 +20,7 @@ pub(crate) struct ShownObjects {
     /// The lists of each kind.
     lists: BTreeMap<usize, ShownLists>,
     /// PodDisruptionBudgets, by namespace and name.
-    budgets: ListedItems<SimBudget>,
+    budgets: SimBudgets,
     /// Kinds of which nothing is taken in: they are not served, or not followed.
     forgotten: BTreeSet<usize>,
 }
@@ -57,7 +56,7 @@ pub(crate) type ShownChange = (Option<Rc<ModelObject>>, Option<Rc<ModelObject>>)
 
 impl ShownObjects {
     /// The service was told of these PodDisruptionBudgets. What is shown from now on is read by them.
-    pub(crate) fn set_budgets(&mut self, budgets: ListedItems<SimBudget>) {
+    pub(crate) fn set_budgets(&mut self, budgets: SimBudgets) {
         self.budgets = budgets;
     }
 

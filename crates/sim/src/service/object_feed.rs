@@ -13,8 +13,8 @@ use watcher::{ParentObject, ReflectorObject};
 
 use crate::judges::{ShownMoment, ShownObjects};
 use crate::scenario::{Sabotage, Scenario, kind_id};
-use crate::wires::{ListedItems, SentRead};
-use crate::world::{ModelObject, SimBudget};
+use crate::wires::SentRead;
+use crate::world::{ModelObject, SimBudgets};
 
 /// Maximum number of objects that one list lacks and that are read.
 const MAX_UNLISTED_READS: usize = 500;
@@ -41,7 +41,7 @@ impl ObjectFeed {
     }
 
     /// Replaces what is known of PodDisruptionBudgets; the judges read what the process was `told` of them in whole.
-    pub(crate) fn set_budgets(&mut self, known: NamespaceBudgets, told: Option<&ListedItems<SimBudget>>) {
+    pub(crate) fn set_budgets(&mut self, known: NamespaceBudgets, told: Option<&SimBudgets>) {
         self.reflector.set_disruption_budgets(known);
         self.shown.set_budgets(told.cloned().unwrap_or_default());
     }

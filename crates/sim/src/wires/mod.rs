@@ -23,7 +23,6 @@ pub(crate) use answered_read::{AnsweredRead, SentRead};
 pub(crate) use budget_watch::BudgetWatch;
 pub(crate) use kind_wire::KindWire;
 pub(crate) use kind_wires::KindWires;
-pub(crate) use listed_watch::ListedItems;
 pub(crate) use live_read_wire::{LiveReadWire, count_drift};
 pub(crate) use policy_watch::PolicyWatch;
 pub(crate) use resolving_watches::ResolvedItems;

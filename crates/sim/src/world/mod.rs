@@ -16,7 +16,7 @@ pub(crate) use object_model::{
     FOREIGN_CONDITION_TYPES, KOPF_ANNOTATION, ModelCondition, ModelMark, ModelObject, ModelState,
 };
 pub(crate) use policy_server::{PolicyChange, StoredPolicy};
-pub(crate) use sim_budget::{SLOT_LABEL, SimBudget};
+pub(crate) use sim_budget::{SLOT_LABEL, SimBudget, SimBudgets};
 pub(crate) use sim_object_ref::SimObjectRef;
 pub(crate) use sim_world::SimWorld;
 pub(crate) use status_json::{conditions_of, has_true_condition};

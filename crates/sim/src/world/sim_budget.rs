@@ -9,6 +9,9 @@ use crate::scenario::Dice;
 /// Label of a pod by which some budgets tell workloads of a namespace apart.
 pub(crate) const SLOT_LABEL: &str = "slot";
 
+/// The budgets, by namespace and name.
+pub(crate) type SimBudgets = BTreeMap<&'static str, SimBudget>;
+
 /// One budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SimBudget {

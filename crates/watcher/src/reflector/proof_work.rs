@@ -5,19 +5,8 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use aggregator::{ObjectId, ProofRequest};
-
 use super::planned::PlannedInterest;
-use super::proofs::ProofOutcome;
-
-/// A proof that is to be evaluated over a parent and these children.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProofTask {
-    /// The proof.
-    pub request: ProofRequest,
-    /// The children that count, each with the number of its group.
-    pub children: Vec<(u8, ObjectId)>,
-}
+use super::proofs::{ProofOutcome, ProofTask};
 
 /// A proof that was evaluated.
 #[derive(Debug)]

@@ -10,7 +10,6 @@ use serde_json::value::RawValue;
 
 use super::parts::ReflectorParts;
 use super::planned::PlannedInterest;
-use super::proof_work::ProofTask;
 use super::row::{ObjectExcerpt, ObjectRow};
 use crate::parent::text_with_type;
 use crate::plan::{ExcerptRule, MAX_EXCERPT_BYTES, ProofRule};
@@ -18,6 +17,15 @@ use crate::wire::ChildObject;
 
 /// Bytes that the smallest child counts for, of those that are collected for one proof: whoever selects very many stops here, too.
 const MIN_CHILD_BYTES: usize = 64;
+
+/// A proof that is to be evaluated over a parent and these children.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProofTask {
+    /// The proof.
+    pub request: ProofRequest,
+    /// The children that count, each with the number of its group.
+    pub children: Vec<(u8, ObjectId)>,
+}
 
 /// Whether a proof holds, or why that cannot be told. No text quotes a value: those who read a parent may not be those who
 /// read its children.

@@ -1,6 +1,5 @@
 //! Events of the policies' part of the simulation.
 
-use super::sim_event::SimEvent;
 use crate::world::StoredPolicy;
 
 /// What is listed and watched beside policies and the objects of kinds.
@@ -14,16 +13,6 @@ pub(crate) enum ListedSet {
     Groups,
     /// PodDisruptionBudgets.
     Budgets,
-}
-
-impl ListedSet {
-    /// Returns the event of a step of its list and watch.
-    pub(crate) fn event(self, step: ListStep) -> SimEvent {
-        match self {
-            ListedSet::Budgets => SimEvent::Budgets(step),
-            of => SimEvent::Policy(PolicyEvent::Resolve(of, step)),
-        }
-    }
 }
 
 /// A step of a list and watch.

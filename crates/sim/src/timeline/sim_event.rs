@@ -2,7 +2,7 @@
 
 use watcher::reflector::AwaitedVersion;
 
-use super::policy_event::{ListStep, PolicyEvent};
+use super::policy_event::{ListStep, ListedSet, PolicyEvent};
 use crate::actors::OperatorVisit;
 use crate::wires::{AnsweredRead, LandedWrite, WriteInFlight};
 
@@ -62,6 +62,14 @@ pub(crate) enum SimEvent {
 }
 
 impl SimEvent {
+    /// Returns the event of a step of a list and watch.
+    pub(crate) fn of_list(of: ListedSet, step: ListStep) -> SimEvent {
+        match of {
+            ListedSet::Budgets => SimEvent::Budgets(step),
+            of => SimEvent::Policy(PolicyEvent::Resolve(of, step)),
+        }
+    }
+
     /// Returns `true` if the event ends with the process. Requests that were already sent may still arrive.
     pub(crate) fn is_of_the_process(&self) -> bool {
         !matches!(

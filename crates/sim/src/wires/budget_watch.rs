@@ -7,7 +7,7 @@ use watcher::{FollowEvent, ParentObject};
 use super::listed_watch::{ListedReceiver, ListedWatch};
 use super::sim_stage::SimStage;
 use crate::scenario::{Dice, DiceStream, Sabotage, SeedStreams};
-use crate::timeline::{ListStep, ListedSet, SimTimeline};
+use crate::timeline::{ListStep, ListedSet, SimEvent, SimTimeline};
 use crate::world::SimBudget;
 
 /// Namespace and name of each budget that there is now and then.
@@ -84,7 +84,7 @@ impl BudgetWatch {
     /// Schedules the first edit of a budget.
     pub(crate) fn schedule_edits(&self, timeline: &mut SimTimeline) {
         timeline.log_event(format_args!("Budgets: {:?}", self.watch.stored()));
-        timeline.schedule_event(2_000, ListedSet::Budgets.event(ListStep::Edit));
+        timeline.schedule_event(2_000, SimEvent::of_list(ListedSet::Budgets, ListStep::Edit));
     }
 
     /// Runs a step; objects are judged by what is known then, from the next time on that they are read.

@@ -7,7 +7,7 @@ use std::fmt::Debug;
 use rollcall_core::StagedList;
 
 use crate::scenario::{Dice, DiceStream};
-use crate::timeline::{ListStep, ListedSet, SimTimeline};
+use crate::timeline::{ListStep, ListedSet, SimEvent, SimTimeline};
 
 /// Items by name, as the server has them at one moment.
 pub(crate) type ListedItems<V> = BTreeMap<&'static str, V>;
@@ -145,7 +145,7 @@ impl<V: Copy + PartialEq + Debug, L: ListedReceiver<V>> ListedWatch<V, L> {
     }
 
     fn schedule(&self, timeline: &mut SimTimeline, after: i64, step: ListStep) {
-        timeline.schedule_event(after, self.of.event(step));
+        timeline.schedule_event(after, SimEvent::of_list(self.of, step));
     }
 
     /// Starts the service's list.

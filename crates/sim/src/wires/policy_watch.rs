@@ -13,7 +13,7 @@ use super::sim_stage::SimStage;
 use crate::perturbation::{Disturbance, HELD_MS, PointKind};
 use crate::scenario::{Dice, DiceStream, HistoryKind, PolicyDef, Sabotage, SeedStreams};
 use crate::service::{PolicyFollower, PolicyPlan, REFUSED_FOR_LONG};
-use crate::timeline::{ListStep, ListedSet, PolicyEvent, SimTimeline};
+use crate::timeline::{ListStep, ListedSet, PolicyEvent, SimEvent, SimTimeline};
 use crate::world::{PolicyChange, SimWorld, StoredPolicy};
 
 /// Chance of an act of an author to go with the loss of the right to read the parents of its policy, in per cent.
@@ -100,7 +100,7 @@ impl PolicyWatch {
     /// Schedules the first edits of what policies are resolved by.
     pub(crate) fn schedule_edits(&self, timeline: &mut SimTimeline) {
         for of in self.resolving.iter().flat_map(ResolvingWatches::edited) {
-            timeline.schedule_event(2_000, of.event(ListStep::Edit));
+            timeline.schedule_event(2_000, SimEvent::of_list(of, ListStep::Edit));
         }
     }
 

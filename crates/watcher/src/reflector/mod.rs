@@ -76,8 +76,7 @@ pub use memory::{
 };
 pub use parent::{AnswerTarget, ParentDeletion, ParentRow};
 pub use planned::ListPass;
-pub use proof_work::EvaluatedProof;
-pub use proofs::{ProofOutcome, ProofTask, ProofVerdict};
+pub use proof_work::{EvaluatedProof, ProofOutcome, ProofTask, ProofVerdict};
 pub use remembered_outcomes::RememberedOutcomes;
 pub use row::{NamespaceName, ObjectRow, RefinedCause};
 pub use row_store::ApplyOutcome;

@@ -4,12 +4,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use aggregator::{ObjectId, ProofRequest};
-use rollcall_cel::{ProofExpression, ProofResult};
+use rollcall_cel::ProofExpression;
 use rustc_hash::FxHashSet;
 use serde_json::value::RawValue;
 
 use super::parts::ReflectorParts;
 use super::planned::PlannedInterest;
+use super::proof_work::{ProofOutcome, ProofTask, ProofVerdict};
 use super::row::{ObjectExcerpt, ObjectRow};
 use crate::parent::text_with_type;
 use crate::plan::{ExcerptRule, MAX_EXCERPT_BYTES, ProofRule};
@@ -17,63 +18,6 @@ use crate::wire::ChildObject;
 
 /// Bytes that the smallest child counts for, of those that are collected for one proof: whoever selects very many stops here, too.
 const MIN_CHILD_BYTES: usize = 64;
-
-/// A proof that is to be evaluated over a parent and these children.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProofTask {
-    /// The proof.
-    pub request: ProofRequest,
-    /// The children that count, each with the number of its group.
-    pub children: Vec<(u8, ObjectId)>,
-}
-
-/// Whether a proof holds, or why that cannot be told. No text quotes a value: those who read a parent may not be those who
-/// read its children.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProofVerdict {
-    /// It holds.
-    Holds,
-    /// It does not hold.
-    DoesNotHold,
-    /// A field that it reads is absent.
-    FieldAbsent,
-    /// What it reads of the parent or of a child is too large, or nested too deeply.
-    TooLarge,
-    /// It was stopped at a limit.
-    Stopped,
-    /// It has no value for other reasons, such as the type of a field.
-    NoValue,
-    /// Something that it reads is not known as it is now: the parent has another generation, or an object awaits a list.
-    Outdated,
-}
-
-/// Result of one evaluation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProofOutcome {
-    /// Whether the proof holds.
-    pub verdict: ProofVerdict,
-    /// Number of steps that were spent.
-    pub steps: u32,
-}
-
-impl From<ProofVerdict> for ProofOutcome {
-    fn from(verdict: ProofVerdict) -> ProofOutcome {
-        ProofOutcome { verdict, steps: 0 }
-    }
-}
-
-impl From<ProofResult> for ProofOutcome {
-    fn from(ProofResult { holds, steps }: ProofResult) -> ProofOutcome {
-        let verdict = match holds {
-            Ok(true) => ProofVerdict::Holds,
-            Ok(false) => ProofVerdict::DoesNotHold,
-            Err(error) if error.limit.is_some() => ProofVerdict::Stopped,
-            Err(error) if error.absent => ProofVerdict::FieldAbsent,
-            Err(_) => ProofVerdict::NoValue,
-        };
-        ProofOutcome { verdict, steps }
-    }
-}
 
 /// Reduces an object to what proofs read of it.
 pub(super) fn take_excerpt(rule: &ExcerptRule, child: &ChildObject, object: &RawValue) -> ObjectExcerpt {

@@ -58,7 +58,8 @@ impl ClusterArgs {
         // kube itself asks `NO_PROXY` about the proxy, and not about the server.
         config.proxy_url = match named_proxy {
             Some(url) => {
-                Some(parse_proxy(&url).with_context(|| format!("proxy-url of {place} is no URL: {url}"))?)
+                // It may hold credentials.
+                Some(parse_proxy(&url).with_context(|| format!("proxy-url of {place} is no URL"))?)
             }
             None => ProxyVariables::from_environment().proxy_to(&config.cluster_url),
         };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use http::{Request, Response};
+use http::{Request, Response, Uri};
 use http_body_util::BodyExt;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
@@ -122,8 +122,16 @@ fn https_pools(config: &kube::Config) -> Result<HttpsPools, kube::Error> {
             };
             Ok(pools_over(config.rustls_https_connector_with_connector(socks)?))
         }
-        _ => Err(kube::Error::ProxyProtocolUnsupported { proxy_url: Box::new(url.clone()) }),
+        _ => Err(kube::Error::ProxyProtocolUnsupported { proxy_url: Box::new(without_credentials(url)) }),
     }
+}
+
+/// The address of a proxy, as it may be shown.
+fn without_credentials(url: &Uri) -> Uri {
+    let mut parts = url.clone().into_parts();
+    parts.authority =
+        parts.authority.and_then(|authority| authority.as_str().rsplit('@').next()?.parse().ok());
+    Uri::from_parts(parts).unwrap_or_default()
 }
 
 /// A tunnel through an HTTP proxy that is connected to in this way.
@@ -207,6 +215,21 @@ mod tests {
             assert_eq!(opener.open_pool().certificates, version, "{content:?}");
         }
         std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_proxy_of_another_protocol_is_refused_without_its_credentials() {
+        let opened = |proxy: &str| {
+            let mut config = kube::Config::new("https://cluster:6443".parse().unwrap());
+            config.proxy_url = Some(proxy.parse().unwrap());
+            HttpsOpener::new(config, None).map(drop).map_err(|error| error.to_string())
+        };
+        for proxy in ["http://a:b@proxy:3128", "https://proxy", "socks5://a:b@proxy:1080", "socks5h://proxy"]
+        {
+            assert_eq!(opened(proxy), Ok(()), "{proxy}");
+        }
+        let said = opened("gopher://me:secret@proxy:70/").unwrap_err();
+        assert!(said.contains("gopher://proxy:70/") && !said.contains("secret"), "{said}");
     }
 
     #[tokio::test]

@@ -116,7 +116,7 @@ impl ParentWriter {
             let has_failed = !outcome.is_accepted() && outcome != DeliveryOutcome::Gone;
             self.failing.record_outcome(has_failed);
             // One that stands in other words than it was sent in is sent again, like one that failed.
-            if has_failed || self.stands_otherwise(&write) {
+            if has_failed || (outcome == DeliveryOutcome::Written && self.stands_otherwise(&write)) {
                 self.failure_traffic.record_request(Instant::now());
             }
         }

@@ -60,6 +60,15 @@ impl ProvenShop {
         shop
     }
 
+    /// Both Deployments have rolled out a second image, and the proof of that waits for a thread.
+    fn rolled_out_beside() -> ProvenShop {
+        let mut shop = ProvenShop::begin_beside(IMAGES);
+        shop.set_image("shop:2");
+        shop.roll_out("api", "shop:2");
+        shop.roll_out("web", "shop:2");
+        shop
+    }
+
     fn begin_over(proof: &str, reflector: Arc<Reflector>) -> ProvenShop {
         let spec = json!({
             "parent": { "group": "example.com", "kind": "Shop" }, "proof": proof,
@@ -238,10 +247,7 @@ fn a_proof_that_is_never_given_is_the_operators_silence_in_the_end() {
 
 #[test]
 fn a_proof_that_is_evaluated_beside_holds_nothing_up_and_counts_when_it_is_done() {
-    let mut shop = ProvenShop::begin_beside(IMAGES);
-    shop.set_image("shop:2");
-    shop.roll_out("api", "shop:2");
-    shop.roll_out("web", "shop:2");
+    let mut shop = ProvenShop::rolled_out_beside();
     assert_eq!(shop.says(), ("ChildrenPending", "waiting for the operator to handle generation 2"));
     assert_eq!(shop.evaluate(), 1, "asked for at each change, and waiting once");
     shop.run_for(Duration::from_secs(1));
@@ -250,10 +256,7 @@ fn a_proof_that_is_evaluated_beside_holds_nothing_up_and_counts_when_it_is_done(
 
 #[test]
 fn a_proof_that_was_evaluated_over_other_children_is_evaluated_again() {
-    let mut shop = ProvenShop::begin_beside(IMAGES);
-    shop.set_image("shop:2");
-    shop.roll_out("api", "shop:2");
-    shop.roll_out("web", "shop:2");
+    let mut shop = ProvenShop::rolled_out_beside();
     shop.apply_image("mail", "shop:1");
     assert_eq!(shop.evaluate(), 1, "over the two that were known");
     shop.run_for(Duration::from_secs(1));
@@ -269,10 +272,7 @@ fn a_proof_that_was_evaluated_over_other_children_is_evaluated_again() {
 
 #[test]
 fn a_proof_that_was_evaluated_by_an_earlier_plan_is_evaluated_again() {
-    let mut shop = ProvenShop::begin_beside(IMAGES);
-    shop.set_image("shop:2");
-    shop.roll_out("api", "shop:2");
-    shop.roll_out("web", "shop:2");
+    let mut shop = ProvenShop::rolled_out_beside();
     assert_eq!(shop.evaluate(), 1);
     let reflector = shop.core.reflector.clone();
     reflector.set_interest((*reflector.interest(shop.kinds["Shop"]).unwrap()).clone());

@@ -90,7 +90,7 @@ pub(crate) async fn release_conditions(
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         _ = writeln!(
             said,
-            "left a condition of these types on {} parents, because it is not in Rollcall's words, and a list that is not a map \
+            "left a condition of a policy's type on {} parents, because it is not in Rollcall's words, and a list that is not a map \
              does not say who wrote it: {}{more}",
             released.left,
             released.left_on.join(", ")

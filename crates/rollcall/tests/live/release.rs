@@ -97,7 +97,7 @@ async fn a_condition_that_cannot_be_told_apart_from_others_is_left_and_said_to_b
     let (code, out, err) = release(&cluster, &[]).await;
     assert_eq!(code, Some(0), "{out}{err}");
     assert!(
-        out.starts_with("released 1 parents, 0 failed\nleft a condition of these types on 4 parents"),
+        out.starts_with("released 1 parents, 0 failed\nleft a condition of a policy's type on 4 parents"),
         "{out}"
     );
     let named = ["a", "b", "c"].map(|name| format!("Shop.example.com default/{name}")).join(", ");

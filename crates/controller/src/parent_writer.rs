@@ -152,7 +152,7 @@ impl ParentWriter {
         };
         let PatchResponse { status, retry_after, body } = response;
         let reply = WriteReply::from_status(status, &body, &followed.api, &write.name);
-        let outcome = reply.write_outcome(retry_after);
+        let outcome = reply.write_outcome(write, retry_after);
         match reply {
             WriteReply::Accepted => {
                 self.take_accepted(followed, (write, held), (object, status), &body, failure).await

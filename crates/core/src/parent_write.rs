@@ -4,7 +4,9 @@ use aggregator::{Brevity, DeliveryOutcome, EntriesDigest, KindId, ObjectId, Poli
 use readiness::rollup::{ConditionStatus, ParentReason};
 use serde_json::Value;
 use watcher::reflector::ObjectRow;
-use watcher::status::{ListShape, OwnedCondition, ParentStatus, PatchGuard, WantedConditions, guarded_patch};
+use watcher::status::{
+    ListShape, OwnedCondition, ParentStatus, PatchGuard, WantedConditions, guarded_patch, is_bound_to_version,
+};
 
 /// One write to one parent.
 #[derive(Clone, Debug)]
@@ -31,6 +33,8 @@ pub struct ParentWrite {
     pub digest: EntriesDigest,
     /// An empty list of conditions stays.
     pub requires_list: bool,
+    /// Whatever else is written to the parent since it was read forestalls the write.
+    pub is_bound_to_version: bool,
     /// How briefly the entries say what there is to say.
     pub brevity: Brevity,
     /// New status of the condition, if the write changes it.
@@ -77,6 +81,7 @@ impl PlannedWrite {
             status: &row_parent.status,
             requires_list: self.requires_list,
         };
+        let is_bound_to_version = is_bound_to_version(&guarded, &self.wanted);
         let Some(patch) = guarded_patch(&guarded, &self.wanted) else {
             return AddressedWrite::Unsent(unsent_outcome(&row_parent.status));
         };
@@ -93,6 +98,7 @@ impl PlannedWrite {
             wanted: self.wanted,
             digest: self.digest,
             requires_list: self.requires_list,
+            is_bound_to_version,
             brevity: self.brevity,
         }))
     }

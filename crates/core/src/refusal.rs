@@ -268,6 +268,7 @@ mod tests {
             wanted,
             digest: EntriesDigest::default(),
             requires_list: false,
+            is_bound_to_version: false,
             brevity,
             status_transition: None,
         }

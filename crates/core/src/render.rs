@@ -9,7 +9,7 @@ use readiness::rollup::{ConditionStatus, ParentReason};
 use watcher::reflector::{AnswerTarget, ObjectRow, ParentRow, ProofVerdict};
 use watcher::status::{
     AWAITS_OPERATOR, BEING_DELETED, ConditionEntry, FAILED_TO_HANDLE, NOT_HANDLED, NOT_IN_TIME,
-    OwnedCondition, WantedConditions, time, truncate_text,
+    OwnedCondition, WantedConditions, time, truncate_text, withhold_added_types,
 };
 
 use super::causes::{CauseFinder, MAX_MESSAGE_BYTES};
@@ -57,6 +57,9 @@ impl ConditionRenderer<'_> {
                 let brevity = self.causes.engine.brevity(parent, now);
                 self.causes.reflector.status_bounds(kind).shorten(brevity, &mut wanted);
                 keep_while_undecided(&mut wanted, row, self.undecided_conditions(parent, row));
+                if !self.causes.engine.may_add_types(parent, now) {
+                    withhold_added_types(&row.status, &mut wanted);
+                }
                 Some(wanted)
             })
             .flatten()

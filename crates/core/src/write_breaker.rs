@@ -57,6 +57,7 @@ impl WriteEffect {
             DeliveryOutcome::Retry(Duration::ZERO) if is_shown == Some(true) => WriteEffect::Unacknowledged,
             DeliveryOutcome::Retry(after) => WriteEffect::Failed(after),
             DeliveryOutcome::Conflict
+            | DeliveryOutcome::Contended
             | DeliveryOutcome::Invalid
             | DeliveryOutcome::Shortened(_)
             | DeliveryOutcome::Pruned

@@ -46,10 +46,11 @@ impl WriteReply {
     }
 
     /// Outcome of the write. For an accepted one [`apply_accepted`] knows more.
-    pub fn write_outcome(self, retry_after: Duration) -> DeliveryOutcome {
+    pub fn write_outcome(self, write: &ParentWrite, retry_after: Duration) -> DeliveryOutcome {
         match self {
             WriteReply::Accepted => DeliveryOutcome::Written,
             WriteReply::Gone => DeliveryOutcome::Gone,
+            WriteReply::Conflict if write.is_bound_to_version => DeliveryOutcome::Contended,
             WriteReply::Conflict => DeliveryOutcome::Conflict,
             WriteReply::Invalid => DeliveryOutcome::Invalid,
             WriteReply::NotPermitted => DeliveryOutcome::Denied,

@@ -1,6 +1,7 @@
 //! Delivery of conditions to a parent: compares the wanted conditions with those on the parent, allows one write in
 //! flight per parent, backs off after conflicts, and yields if another client keeps overwriting.
 
+mod contention;
 mod open_delivery;
 mod outcome;
 mod token_bucket;
@@ -183,6 +184,20 @@ impl ParentDelivery {
         self.open.brevity.filter(|(_, until)| now < *until).map(|(brevity, _)| brevity).unwrap_or_default()
     }
 
+    /// Returns `true` unless others keep writing the parent, so that a write which is bound to its version would be forestalled
+    /// again.
+    pub(crate) fn may_add_types(&self, now: Time) -> bool {
+        self.open.contention.may_add_types(now)
+    }
+
+    /// The parent says all that it was to say.
+    fn end_contention(&mut self, now: Time) {
+        let left = self.open.contention.after_told(now);
+        if left != self.open.contention {
+            self.open.contention = left;
+        }
+    }
+
     /// Returns `true` if the server drops the conditions written to the parent.
     pub(crate) fn is_pruned(&self) -> bool {
         matches!(self.open.state, DeliveryState::Pruned(_))
@@ -217,7 +232,9 @@ impl ParentDelivery {
             DeliveryState::Idle | DeliveryState::Pruned(_) => {}
         }
         if wanted == self.last_read {
-            return (DeliveryDecision::Same, None);
+            self.end_contention(now);
+            self.open.compact();
+            return (DeliveryDecision::Same, self.open.contention.holds_until(now));
         }
         let mut at = self.open.not_before.max(self.recent_writes[0].get().map(|sent| sent + window));
         if self.write_tokens.is_exhausted() {
@@ -288,19 +305,24 @@ impl ParentDelivery {
             DeliveryOutcome::Written if self.last_read == sent => {
                 self.last_written = Some(sent.without_messages);
                 self.open.conflicts = 0;
+                self.end_contention(now);
             }
             // Accepted, but the parent shows something else; or another client changes the condition during the write.
             DeliveryOutcome::Written if self.last_read.without_messages != sent.without_messages => {
                 self.record_overwrite(apart, now);
             }
             // A server that drops what we write changes nothing: of what is not there any more, somebody took a part away.
-            DeliveryOutcome::Conflict | DeliveryOutcome::Pruned
+            DeliveryOutcome::Conflict | DeliveryOutcome::Contended | DeliveryOutcome::Pruned
                 if self.last_read != basis && !met_own_write =>
             {
                 self.record_overwrite(apart, now);
             }
+            DeliveryOutcome::Contended if self.open.contention.record_forestalled(now) => {}
             // A parent that the server says is gone, and lists all the same, is still there to be written.
-            DeliveryOutcome::Written | DeliveryOutcome::Conflict | DeliveryOutcome::Gone => {
+            DeliveryOutcome::Written
+            | DeliveryOutcome::Conflict
+            | DeliveryOutcome::Contended
+            | DeliveryOutcome::Gone => {
                 self.back_off(apart, now);
             }
             DeliveryOutcome::Pruned => self.open.state = DeliveryState::Pruned(sent),

@@ -4,6 +4,7 @@ use std::ops::{Deref, DerefMut};
 
 use readiness::Time;
 
+use super::contention::Contention;
 use crate::types::EntriesDigest;
 
 /// Names one write among all that this engine asked for, so that its outcome is taken for no other's: the place of a parent
@@ -45,6 +46,7 @@ pub(super) struct OpenDelivery {
     /// The parent has lost what it held before, and kept nothing since: its schema is not what drops it, or was not.
     pub(super) is_stripped: bool,
     pub(super) conflicts: u32,
+    pub(super) contention: Contention,
     /// Number of consecutive writes that failed or were denied.
     pub(super) failures: u32,
     pub(super) overwrites: u32,
@@ -60,6 +62,7 @@ static AT_REST: OpenDelivery = OpenDelivery {
     is_invalid: false,
     is_stripped: false,
     conflicts: 0,
+    contention: Contention::NONE,
     failures: 0,
     overwrites: 0,
     overwritten_at: None,

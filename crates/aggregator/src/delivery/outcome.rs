@@ -14,6 +14,9 @@ pub enum DeliveryOutcome {
     Unobserved,
     /// A precondition failed (409, 422). The parent was read live and observed before this outcome is reported.
     Conflict,
+    /// The same, of a write that was bound to the version of the parent because it adds a condition of a type: whatever else was
+    /// written to the parent since is enough. No type is added for a while where it happens again.
+    Contended,
     /// The parent would be invalid with these conditions (422), which can be said within known bounds and this briefly: they are at
     /// once.
     Shortened(Brevity),

@@ -333,3 +333,47 @@ fn a_delivery_that_came_to_rest_holds_nothing_but_what_was_said() {
         assert_eq!(delivery.open, OpenDeliverySlot::default());
     }
 }
+
+#[test]
+fn what_could_not_be_added_is_offered_again_later_and_what_stands_is_changed_at_once() {
+    let (mut delivery, mut now) = (ParentDelivery::default(), Time(0));
+    let [ready, with_reconciling, without] = [1, 2, 3].map(digest);
+    let send = |delivery: &mut ParentDelivery, number: EntriesDigest, now: Time| {
+        let decision = delivery.offer_digest(TICKET, number, Duration::ZERO, now).0;
+        assert_eq!(decision, DeliveryDecision::Send(TICKET));
+    };
+    delivery.observe_digest(ready, APART, now);
+    while delivery.may_add_types(now) {
+        send(&mut delivery, with_reconciling, now);
+        delivery.settle_write(TICKET, DeliveryOutcome::Contended, APART, now);
+    }
+    send(&mut delivery, without, now);
+    delivery.observe_digest(without, APART, now);
+    delivery.settle_write(TICKET, DeliveryOutcome::Written, APART, now);
+    let (decision, again) = delivery.offer_digest(TICKET, without, Duration::ZERO, now);
+    assert_eq!(decision, DeliveryDecision::Same);
+    now = again.expect("the rest is tried later");
+    send(&mut delivery, with_reconciling, now);
+    delivery.observe_digest(with_reconciling, APART, now);
+    delivery.settle_write(TICKET, DeliveryOutcome::Written, APART, now);
+    let offered = delivery.offer_digest(TICKET, with_reconciling, Duration::ZERO, now);
+    assert_eq!(offered, (DeliveryDecision::Same, None), "it is over");
+    assert_eq!(delivery.failures(), 0, "the parent took all that was written to it");
+}
+
+#[test]
+fn a_write_that_is_forestalled_also_without_what_it_adds_backs_off_to_a_minute() {
+    let (mut delivery, mut now) = (ParentDelivery::default(), Time(0));
+    let mut sent = Vec::new();
+    while now < Time(0) + Duration::from_mins(30) {
+        match delivery.offer_digest(TICKET, digest(2), Duration::ZERO, now) {
+            (DeliveryDecision::Send(_), _) => {
+                sent.push(now);
+                delivery.settle_write(TICKET, DeliveryOutcome::Contended, APART, now);
+            }
+            (_, again) => now = again.unwrap(),
+        }
+    }
+    let last_ten_minutes = sent.iter().filter(|at| **at >= Time(0) + Duration::from_mins(20)).count();
+    assert!((1..=40).contains(&last_ten_minutes), "{last_ten_minutes} writes in ten minutes");
+}

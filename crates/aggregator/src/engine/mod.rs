@@ -261,6 +261,12 @@ impl Engine {
             .map_or_else(Brevity::default, |held| held.delivery.brevity(now))
     }
 
+    /// Returns `false` while others keep writing the parent: a write that is bound to its version, because it adds a condition of
+    /// a type to a list that may hold the type twice, would be forestalled once more.
+    pub fn may_add_types(&self, parent: ObjectId, now: Time) -> bool {
+        self.scheduler.graph.find_parent(parent).is_none_or(|held| held.delivery.may_add_types(now))
+    }
+
     /// Number of writes to the parent that failed in a row: where there are some, others are written first.
     pub fn write_failures(&self, parent: ObjectId) -> u32 {
         self.scheduler.graph.find_parent(parent).map_or(0, |held| held.delivery.failures())

@@ -236,7 +236,7 @@ pub(crate) fn receive_answer(stage: &mut SimStage, wires: &KindWires, mut landed
     };
     let kind = landed.write.kind.index();
     let reply = WriteReply::from_status(status, &body, stage.world.api_kind(kind), &landed.write.name);
-    let outcome = reply.write_outcome(retry_after);
+    let outcome = reply.write_outcome(&landed.write, retry_after);
     let SimStage { world, service, feed } = stage;
     match reply {
         WriteReply::Accepted => {

@@ -1,5 +1,6 @@
 //! Rollcall's conditions in a parent's status: parsing, ownership, and the only way of writing them.
 
+mod added_types;
 mod bounds;
 mod entry;
 mod json_members;
@@ -11,6 +12,7 @@ pub mod raw_json;
 mod status_managers;
 pub mod time;
 
+pub use added_types::withhold_added_types;
 pub use bounds::{StatusBounds, truncate_text};
 pub use entry::{ConditionEntry, FIELD_MANAGER, WantedConditions, conditions_digest};
 pub(crate) use own::is_beside_ready;
@@ -19,4 +21,4 @@ pub use own::{
 };
 pub use owned_condition::OwnedCondition;
 pub use parent_status::{ListShape, ParentStatus, UnwritableShape};
-pub use patch::{PatchGuard, guarded_patch, patch_body};
+pub use patch::{PatchGuard, guarded_patch, is_bound_to_version, patch_body};

@@ -8,6 +8,7 @@
 
 use serde_json::{Value, json};
 
+use super::added_types::adds_type;
 use super::entry::{ConditionEntry, WantedConditions};
 use super::owned_condition::OwnedCondition;
 use super::parent_status::{ListShape, ParentStatus};
@@ -48,7 +49,7 @@ pub fn guarded_patch(guarded: &PatchGuard<'_>, wanted: &WantedConditions) -> Opt
         ListShape::WithOurs | ListShape::OnlyOurs => entry_change_ops(guarded, wanted)?,
     };
     let mut ops = body;
-    if guarded.version > 0 && may_meet_same_type(guarded.status, wanted) {
+    if is_bound_to_version(guarded, wanted) {
         ops.insert(0, test_op("/metadata/resourceVersion", &json!(guarded.version.to_string())));
     }
     ops.extend(observed_generation_ops(guarded.status, wanted));
@@ -97,10 +98,9 @@ fn first_entry_ops(
 }
 
 /// Returns `true` if an entry is put beside others of ours, and another client may have put one of its type there since: nothing
-/// else in the patch would notice.
-fn may_meet_same_type(status: &ParentStatus, wanted: &WantedConditions) -> bool {
-    let is_new = |entry: &ConditionEntry| status.our_entry(&entry.r#type).is_none();
-    status.allows_duplicate_types && !status.ours.is_empty() && wanted.entries.iter().any(is_new)
+/// else in the patch would notice. Whatever else is written to the parent meanwhile forestalls such a patch.
+pub fn is_bound_to_version(guarded: &PatchGuard<'_>, wanted: &WantedConditions) -> bool {
+    guarded.version > 0 && wanted.entries.iter().any(|entry| adds_type(guarded.status, entry))
 }
 
 /// Removes the list with all that is ours in it. The test of the whole keeps what others put there since.

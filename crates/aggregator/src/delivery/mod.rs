@@ -331,12 +331,7 @@ impl ParentDelivery {
             {
                 self.last_written = Some(sent.without_messages);
             }
-            DeliveryOutcome::Retry(_) | DeliveryOutcome::Unobserved => {
-                if self.open.unconfirmed.replace(sent).is_some_and(|earlier| earlier != sent) {
-                    // Of two such writes either may be what is read next: none of them was overwritten then.
-                    self.last_written = None;
-                }
-            }
+            DeliveryOutcome::Retry(_) | DeliveryOutcome::Unobserved => self.await_confirmation(sent),
             DeliveryOutcome::Denied
             | DeliveryOutcome::Invalid
             | DeliveryOutcome::Shortened(_)
@@ -344,6 +339,14 @@ impl ParentDelivery {
         }
         self.open.compact();
         true
+    }
+
+    /// Nobody knows what became of this write.
+    fn await_confirmation(&mut self, sent: EntriesDigest) {
+        if self.open.unconfirmed.replace(sent).is_some_and(|earlier| earlier != sent) {
+            // Of two such writes either may be what is read next: none of them was overwritten then.
+            self.last_written = None;
+        }
     }
 
     /// Records how briefly the parent takes what there is to say, and whether it takes it at all.

@@ -96,15 +96,12 @@ impl ContendedParent {
             self.neighbour_writes();
         }
         let patch: json_patch::Patch = serde_json::from_value(write.patch.clone()).unwrap();
-        let reply = match json_patch::patch(&mut self.parent, &patch) {
-            Ok(()) => {
-                self.bump_version();
-                WriteReply::Accepted
-            }
-            Err(_) => {
-                self.forestalled += 1;
-                WriteReply::Conflict
-            }
+        let reply = if json_patch::patch(&mut self.parent, &patch).is_ok() {
+            self.bump_version();
+            WriteReply::Accepted
+        } else {
+            self.forestalled += 1;
+            WriteReply::Conflict
         };
         self.show_parent();
         reply.write_outcome(write, Duration::ZERO)

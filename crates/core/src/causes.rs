@@ -7,6 +7,7 @@ use aggregator::{Engine, GroupRole, HandledEvidence, ObjectId, PolicyId, Unready
 use readiness::rollup::ParentReason;
 use readiness::{Level, Reason, Time};
 use watcher::reflector::{ObjectRow, Reflector, name_hash};
+use watcher::status::{ARE_TOO_MANY, IS_MISSING, NO_CHILDREN};
 
 use super::kind_names::KindNames;
 use super::policy_summary::PolicySummary;
@@ -163,11 +164,11 @@ impl CauseFinder<'_> {
             );
             total += if self.engine.is_prerequisite(policy, at) { 0 } else { count };
             if count < min {
-                let text = format!("{} missing ({count} of at least {min} found)", group.kind);
+                let text = format!("{}{IS_MISSING} ({count} of at least {min} found)", group.kind);
                 lines.push((Level::Missing, group.kind.clone(), text));
             }
             if let Some(max) = group.max.filter(|max| count > *max) {
-                let text = format!("{} too many ({count} found, at most {max} expected)", group.kind);
+                let text = format!("{}{ARE_TOO_MANY} ({count} found, at most {max} expected)", group.kind);
                 lines.push((Level::Missing, group.kind.clone(), text));
             }
         }
@@ -175,8 +176,8 @@ impl CauseFinder<'_> {
         let min = words.min.max(1);
         if lines.is_empty() && total < min {
             let text = match total {
-                0 => format!("no children yet (at least {min} expected)"),
-                _ => format!("children missing ({total} of at least {min} found)"),
+                0 => format!("{NO_CHILDREN} (at least {min} expected)"),
+                _ => format!("children{IS_MISSING} ({total} of at least {min} found)"),
             };
             lines.push((Level::Missing, String::new(), text));
         }
@@ -196,7 +197,7 @@ impl CauseFinder<'_> {
         missing.sort();
         missing
             .into_iter()
-            .map(|(group, name)| (Level::Missing, kind(group), format!("{} {name} missing", kind(group))))
+            .map(|(group, name)| (Level::Missing, kind(group), format!("{} {name}{IS_MISSING}", kind(group))))
             .collect()
     }
 

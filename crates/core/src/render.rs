@@ -8,8 +8,9 @@ use readiness::Time;
 use readiness::rollup::{ConditionStatus, ParentReason};
 use watcher::reflector::{AnswerTarget, ObjectRow, ParentRow, ProofVerdict};
 use watcher::status::{
-    AWAITS_OPERATOR, BEING_DELETED, ConditionEntry, FAILED_TO_HANDLE, NOT_HANDLED, NOT_IN_TIME,
-    OwnedCondition, WantedConditions, time, truncate_text, withhold_added_types,
+    AWAITS_MEMBERS, AWAITS_OPERATOR, BEING_DELETED, ConditionEntry, FAILED_TO_HANDLE, NOT_HANDLED,
+    NOT_IN_TIME, NOT_PERMITTED, NOT_SEEN, OwnedCondition, POLICY_IS_REFUSED, WantedConditions,
+    is_in_our_words, time, truncate_text, withhold_added_types,
 };
 
 use super::causes::{CauseFinder, MAX_MESSAGE_BYTES};
@@ -93,7 +94,7 @@ impl ConditionRenderer<'_> {
             ParentReason::AllChildrenReady => self.ready_text(parent, policy, answer, now),
             ParentReason::ChildrenSettling => format!("{ready} of {total} ready, settling"),
             ParentReason::ChildrenPending if !self.causes.has_operator(policy) => {
-                format!("waiting for its members to settle for{generation}")
+                format!("{AWAITS_MEMBERS}{generation}")
             }
             ParentReason::ChildrenPending => {
                 format!("{AWAITS_OPERATOR}{generation}{}", self.pending_text(parent, policy))
@@ -106,14 +107,14 @@ impl ConditionRenderer<'_> {
             }
             ParentReason::Terminating | ParentReason::DeletionStuck => self.deletion_text(parent, answer),
             ParentReason::KindNotVisible => {
-                format!("not permitted to list and watch {}", self.kinds_in(policy, KindState::Forbidden))
+                format!("{NOT_PERMITTED} {}", self.kinds_in(policy, KindState::Forbidden))
             }
             ParentReason::WatchStale => {
-                format!("can neither watch nor list {}", self.kinds_in(policy, KindState::Stale))
+                format!("{NOT_SEEN} {}", self.kinds_in(policy, KindState::Stale))
             }
             ParentReason::PolicyRefused => {
                 let name = self.causes.policy_name(policy).unwrap_or_default();
-                format!("ReadinessPolicy {name} is refused, and there is no accepted version to judge by")
+                format!("{POLICY_IS_REFUSED}{name} is refused, and there is no accepted version to judge by")
             }
             ParentReason::TemplateFailed => causes.template_error(parent, policy),
             // Reports the cause it was waiting for when the deadline passed; it still holds.
@@ -248,6 +249,7 @@ fn push_entries(
         // What a policy said under the type that it had before tells as well since when it is so.
         let held = if *kind == **condition { row.entry_of(target) } else { row.status.our_entry(kind) };
         let entry = condition_entry(held, kind, status, answer.reason, message, now);
+        debug_assert!(is_in_our_words(&entry, true), "an earlier process would not be known by {entry:?}");
         wanted.entries.push(with_generation(entry, row, current));
     };
     push(condition, answer.reason.condition_status());

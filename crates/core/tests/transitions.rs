@@ -281,7 +281,7 @@ fn what_stands_while_nothing_is_decided_is_what_the_parent_says() {
     let plan = build_plan(&policies, &Released::new(), &mut registry, &UnreadLibraries);
     let mut core = Core::new(Arc::new(Reflector::new(|| ())), Duration::ZERO, Duration::ZERO, timer::Seed(0));
     let entry = |kind: &str, status: &str| {
-        json!({ "type": kind, "status": status, "reason": "OperatorSilent", "message": "", "observedGeneration": 1,
+        json!({ "type": kind, "status": status, "reason": "OperatorSilent", "message": "the operator has not handled its spec", "observedGeneration": 1,
             "lastTransitionTime": "2026-01-01T00:00:00Z" })
     };
     let owned = |part: &str| json!({ "f:status": { part: {} } });

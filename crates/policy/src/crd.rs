@@ -6,6 +6,7 @@ use api::admission::{ADMISSION_RULES, AdmissionRule};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
 use serde_json::{Value, json};
+use watcher::status::AWAITS_ROLLCALL;
 
 /// Every CRD of `rollcall.dev`, as one YAML stream.
 pub fn crds_yaml() -> anyhow::Result<String> {
@@ -71,7 +72,7 @@ fn with_status_defaults(
     reason: &str,
 ) -> anyhow::Result<CustomResourceDefinition> {
     let first = json!([{
-        "type": "Ready", "status": "Unknown", "reason": reason, "message": "Waiting for Rollcall",
+        "type": "Ready", "status": "Unknown", "reason": reason, "message": AWAITS_ROLLCALL,
         "lastTransitionTime": "1970-01-01T00:00:00Z", "observedGeneration": 0,
     }]);
     for version in &mut crd.spec.versions {

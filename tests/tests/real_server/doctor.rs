@@ -183,7 +183,7 @@ async fn an_entry_that_nobody_keeps_is_found_and_the_printed_patch_takes_it_off(
     tenant.crd(&CrdBuilder::new("Listed")).await?;
     tenant.crd(&CrdBuilder::new("Other")).await?;
     tenant.create(tenant.custom("Listed", "left")).await?;
-    let entry = json!({ "type": "Ready", "status": "True", "reason": "AllChildrenReady", "message": "",
+    let entry = json!({ "type": "Ready", "status": "True", "reason": "AllChildrenReady", "message": "1 of 1 ready",
         "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1 });
     let status = json!({ "status": { "conditions": [entry] } });
     let left = tenant.address("Listed/left")?;

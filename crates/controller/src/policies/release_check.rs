@@ -135,7 +135,7 @@ mod tests {
         reflector.set_interest(plan.kinds[&id].interest.clone());
         let mut check = ReleaseCheck::default();
         let mut look = |kind: KindState| check.settle(&mut state, &reflector, &snapshot(id, kind));
-        let entry = json!([{ "type": "Ready", "status": "True", "reason": "AllChildrenReady", "message": "1 of 1",
+        let entry = json!([{ "type": "Ready", "status": "True", "reason": "AllChildrenReady", "message": "1 of 1 ready",
             "lastTransitionTime": "2026-01-01T00:00:00Z" }]);
         let carrying = parent(1, &entry);
         reflector.apply_object(id, &carrying.child, Some(&carrying.text));

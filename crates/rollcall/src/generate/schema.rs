@@ -6,6 +6,7 @@
 
 use readiness::rollup::ParentReason;
 use serde_json::{Map, Value, json};
+use watcher::status::AWAITS_ROLLCALL;
 
 /// Fields of a condition that Rollcall writes. A schema that prunes one makes every write look reverted.
 const CONDITION_FIELDS: [&str; 6] =
@@ -196,7 +197,7 @@ fn default_condition(fields: [&str; 6]) -> Value {
         json!("Ready"),
         json!("Unknown"),
         json!(ParentReason::ChildrenPending.as_str()),
-        json!("Waiting for Rollcall"),
+        json!(AWAITS_ROLLCALL),
         json!("1970-01-01T00:00:00Z"),
         json!(0),
     ];

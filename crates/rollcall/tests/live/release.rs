@@ -24,7 +24,7 @@ async fn cluster(name: &str) -> LiveCluster {
 /// The object, with an answer of Rollcall's in this condition.
 fn told(mut object: Value, condition: &str) -> Value {
     object["status"]["conditions"] = json!([{
-        "type": condition, "status": "True", "reason": "AllChildrenReady", "message": "all 1 are ready",
+        "type": condition, "status": "True", "reason": "AllChildrenReady", "message": "1 of 1 ready",
         "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z",
     }]);
     object

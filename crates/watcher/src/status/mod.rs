@@ -5,6 +5,7 @@ mod bounds;
 mod entry;
 mod json_members;
 mod own;
+mod own_words;
 mod owned_condition;
 mod parent_status;
 mod patch;
@@ -16,8 +17,11 @@ pub use added_types::withhold_added_types;
 pub use bounds::{StatusBounds, truncate_text};
 pub use entry::{ConditionEntry, FIELD_MANAGER, WantedConditions, conditions_digest};
 pub(crate) use own::is_beside_ready;
-pub use own::{
-    AWAITS_OPERATOR, BEING_DELETED, FAILED_TO_HANDLE, NOT_HANDLED, NOT_IN_TIME, OwnTypes, written_types,
+pub use own::{OwnTypes, written_types};
+pub use own_words::{
+    ARE_TOO_MANY, AWAITS_MEMBERS, AWAITS_OPERATOR, AWAITS_ROLLCALL, BEING_DELETED, FAILED_TO_HANDLE,
+    IS_MISSING, NO_CHILDREN, NOT_HANDLED, NOT_IN_TIME, NOT_PERMITTED, NOT_SEEN, POLICY_IS_REFUSED,
+    is_in_our_words,
 };
 pub use owned_condition::OwnedCondition;
 pub use parent_status::{ListShape, ParentStatus, UnwritableShape};

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::entry::ConditionEntry;
-use super::own::AWAITS_OPERATOR;
+use super::own_words::{self, AWAITS_OPERATOR};
 use super::{raw_json, time};
 
 /// One of Rollcall's conditions in the list.
@@ -87,6 +87,11 @@ pub(super) fn read_entry(text: &RawValue) -> (ConditionEntry, bool) {
         message: word("message"),
     };
     (entry, false)
+}
+
+/// Returns `true` if the entry has a message, and be it an empty one.
+pub(super) fn has_message(text: &RawValue) -> bool {
+    raw_json::get_member(text, "message").is_some()
 }
 
 impl PlainCondition {
@@ -216,6 +221,14 @@ impl OwnedCondition {
             StoredForm::Verbatim(kept) => {
                 kept.entry.parent_reason().is_none() && !kept.entry.reason.is_empty()
             }
+        }
+    }
+
+    /// Returns `true` if it would be known for ours by nothing but what it says.
+    pub(super) fn is_in_our_words(&self) -> bool {
+        match &self.0 {
+            StoredForm::Plain(plain) => own_words::is_in_our_words(&plain.to_entry(), true),
+            StoredForm::Verbatim(kept) => own_words::is_in_our_words(&kept.entry, has_message(&kept.text)),
         }
     }
 

@@ -9,7 +9,8 @@ use serde_json::value::RawValue;
 use super::entry::{ConditionEntry, FIELD_MANAGER, WantedConditions, conditions_digest};
 use super::json_members::JsonMembers;
 use super::own::{self, OwnTypes};
-use super::owned_condition::{OwnedCondition, read_entry};
+use super::own_words::is_in_our_words;
+use super::owned_condition::{OwnedCondition, has_message, read_entry};
 use super::raw_json;
 use super::status_managers::StatusManagers;
 
@@ -247,11 +248,11 @@ impl ParentStatus {
         sent.iter().any(|sent| self.our_entry(&sent.r#type).is_some_and(|held| held.lacks_of(sent)))
     }
 
-    /// Our entries of these that do not have our reasons: an admission webhook has put others in for what was sent, or a schema has
-    /// none, if only until the server has taken over a newer one.
+    /// Our entries of these that are not in our words: an admission webhook has put others in for what was sent, or a schema has
+    /// no reasons, if only until the server has taken over a newer one.
     pub(crate) fn altered_of(&self, sent: &[ConditionEntry]) -> Box<[ConditionEntry]> {
         let entries = sent.iter().filter_map(|sent| self.our_entry(&sent.r#type));
-        entries.filter(|held| held.parent_reason().is_none()).map(OwnedCondition::to_entry).collect()
+        entries.filter(|held| !held.is_in_our_words()).map(OwnedCondition::to_entry).collect()
     }
 
     /// Our entry of this type, the first of them.
@@ -335,7 +336,7 @@ impl ReadConditions {
         let is_owner = |owner: &String| owner == FIELD_MANAGER;
         let is_undisputed = !owners.is_empty() && owners.iter().all(is_owner);
         let is_our_word = match () {
-            () if owners.is_empty() => own::is_in_our_words(&entry) || own.has_returned(&entry),
+            () if owners.is_empty() => is_in_our_words(&entry, has_message(text)) || own.has_returned(&entry),
             // An admission webhook may have put other words in, or somebody taken some along: they are in nobody else's name.
             () if is_undisputed => true,
             () => entry.parent_reason().is_some() && owners.iter().any(is_owner),

@@ -249,7 +249,7 @@ fn foreign_conditions() -> String {
 
 fn widget(number: usize, is_ready: bool, shape: ParentShape) -> String {
     let (ready, reason, message) = if is_ready {
-        ("True", "AllChildrenReady", "all 20 children are ready")
+        ("True", "AllChildrenReady", "20 of 20 ready; optional")
     } else {
         ("False", "ChildrenProgressing", "1 of 20 not ready: Pod web-1 progressing")
     };

@@ -91,8 +91,7 @@ fn a_type_that_is_given_up_is_said_by_the_fallback_from_the_next_reading_on_and_
     let mut interest = parents(vec![]);
     interest.parent[0].fallback = Some("ChildrenReady".into());
     let see = |interest: &Interest, version: u32| {
-        let entry =
-            |kind: &str| json!({"type": kind, "status": "False", "reason": "ChildrenMissing", "message": ""});
+        let entry = |kind: &str| json!({"type": kind, "status": "False", "reason": "ChildrenMissing", "message": "Shard a missing"});
         let status = json!({"conditions": [entry("Ready")]});
         apply(&reflector, interest, &widget(version, 1, &status));
         let said = reflector.read_row(reflector.find_object(&uid(1_000)).unwrap(), |row| {
@@ -124,8 +123,7 @@ fn a_type_that_rollcall_alone_has_is_not_given_up() {
         interest.parent[0].fallback = Some("ChildrenReady".into());
         interest.parent[0].takeover = true;
         for version in [1, 2] {
-            let entry =
-                json!({"type": "Ready", "status": "False", "reason": "ChildrenMissing", "message": ""});
+            let entry = json!({"type": "Ready", "status": "False", "reason": "ChildrenMissing", "message": "Shard a missing"});
             let mut parent = widget(version, 1, &json!({"conditions": [entry]}));
             parent["metadata"]["managedFields"] = json!([{"manager": manager, "subresource": "status",
                 "fieldsV1": {"f:status": {"f:conditions": {"k:{\"type\":\"Ready\"}": {"f:reason": {}}}}}}]);
@@ -143,8 +141,7 @@ fn a_type_that_rollcall_alone_has_is_not_given_up() {
 fn a_type_that_was_given_up_stays_so_for_a_process_that_finds_the_fallback_in_its_place() {
     let mut interest = parents(vec![]);
     interest.parent[0].fallback = Some("ChildrenReady".into());
-    let ours =
-        |kind: &str| json!({"type": kind, "status": "False", "reason": "ChildrenMissing", "message": ""});
+    let ours = |kind: &str| json!({"type": kind, "status": "False", "reason": "ChildrenMissing", "message": "Shard a missing"});
     let theirs = json!({"type": "Ready", "status": "True", "reason": "UpAndRunning", "message": ""});
     for (name, readings, condition) in [
         ("nothing was said", vec![vec![]], "Ready"),
@@ -222,7 +219,7 @@ fn a_parent_whose_status_another_aggregator_keeps_is_not_written_and_that_aggreg
 fn a_condition_that_stands_on_a_composite_already_is_kept() {
     let reflector = Reflector::new(|| ());
     let ours = json!({ "conditions": [{ "type": "Ready", "status": "False", "reason": "ChildrenFailed",
-        "message": "1 of 1 not ready", "observedGeneration": 3, "lastTransitionTime": "2026-01-01T00:00:00Z" }] });
+        "message": "1 of 1 not ready: Shard a failed", "observedGeneration": 3, "lastTransitionTime": "2026-01-01T00:00:00Z" }] });
     let mut parent = widget(1, 3, &ours);
     parent["metadata"]["finalizers"] = json!(["composite.apiextensions.crossplane.io"]);
     apply(&reflector, &parents(vec![]), &parent);

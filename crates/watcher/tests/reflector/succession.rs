@@ -13,7 +13,7 @@ const OTHER: PolicyId = PolicyId(9);
 
 /// A widget on which this type says True, by Rollcall.
 fn told(condition: &str) -> Value {
-    let entry = json!({"type": condition, "status": "True", "reason": "AllChildrenReady", "message": "",
+    let entry = json!({"type": condition, "status": "True", "reason": "AllChildrenReady", "message": "1 of 1 ready",
         "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z"});
     let mut widget = widget(1, 1, &json!({"conditions": [entry]}));
     let key = format!("k:{{\"type\":\"{condition}\"}}");

@@ -2,6 +2,7 @@ use serde_json::value::RawValue;
 
 use super::*;
 use crate::status::own::OwnTypes;
+use crate::status::own_words::opening_of;
 
 fn entry(kind: &str, reason: &str, message: &str) -> ConditionEntry {
     ConditionEntry {
@@ -10,7 +11,7 @@ fn entry(kind: &str, reason: &str, message: &str) -> ConditionEntry {
         observed_generation: Some(2),
         last_transition_time: "2026-01-01T00:00:00Z".into(),
         reason: reason.into(),
-        message: message.into(),
+        message: [opening_of(reason), message].concat(),
     }
 }
 

@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn what_no_policy_keeps_up_to_date_is_found_with_the_patch_that_takes_it_off() {
-        let entry = json!({ "type": "Ready", "status": "True", "reason": "AllChildrenReady", "message": "",
+        let entry = json!({ "type": "Ready", "status": "True", "reason": "AllChildrenReady", "message": "1 of 1 ready",
             "lastTransitionTime": "2026-01-01T00:00:00Z" });
         let db = object("Database", "db", &json!({}), &json!({ "conditions": [entry] }));
         let mut world = world(&[db]);
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn a_parent_in_a_namespace_that_its_policy_leaves_out_is_an_orphan() {
-        let entry = json!({ "type": "Ready", "status": "True", "reason": "AllChildrenReady", "message": "",
+        let entry = json!({ "type": "Ready", "status": "True", "reason": "AllChildrenReady", "message": "1 of 1 ready",
             "lastTransitionTime": "2026-01-01T00:00:00Z" });
         let mut world =
             in_namespaces(&object("Database", "db", &json!({}), &json!({ "conditions": [entry] })));

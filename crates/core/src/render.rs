@@ -130,6 +130,10 @@ impl ConditionRenderer<'_> {
             _ => {
                 let text = causes.causes_text(parent, policy, GroupRole::Critical, now);
                 match total - ready {
+                    // A child that was missing has just come, and the answer is not evaluated anew yet.
+                    _ if text.is_empty() => {
+                        format!("0 of {total} not ready: its children have changed, and are evaluated again")
+                    }
                     0 if answer.reason == ParentReason::DeadlineExceeded => format!("{NOT_IN_TIME}{text}"),
                     0 => text,
                     unready => format!("{unready} of {total} not ready: {text}"),

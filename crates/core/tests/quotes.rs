@@ -95,12 +95,17 @@ impl QuotedShop {
 
     /// The first Pod says something else.
     fn pod_says(&mut self, status: &Value) {
+        self.observe_pod(status);
+        self.run();
+    }
+
+    /// The same, and no time passes.
+    fn observe_pod(&mut self, status: &Value) {
         self.version += 1;
         let pod = object("Pod", "db-0", Some(("Database", "db")), self.version, status);
         self.core.reflector.apply_object(self.pods, &pod.child, Some(&pod.text));
         let moved = self.core.reflector.take_dirty(usize::MAX);
         self.core.observe_objects(self.now, &moved);
-        self.run();
     }
 
     fn says(&self, uid: &str) -> String {
@@ -115,6 +120,18 @@ fn a_parent_that_was_not_handled_is_quoted_so_whatever_is_below_it() {
     let shop = QuotedShop::begin(&json!({ "observedGeneration": 1 }), 1, "Evicted", None);
     assert!(shop.says("db").starts_with("waiting for the operator"), "{}", shop.says("db"));
     assert_eq!(shop.says("books"), "1 of 1 not ready: Database db progressing (ChildrenPending)");
+}
+
+#[test]
+fn a_parent_whose_missing_child_has_just_come_says_so_until_it_is_evaluated_again() {
+    let mut shop = QuotedShop::begin(&Value::Null, 0, "", None);
+    assert_eq!(shop.says("db"), "Pod missing (0 of at least 1 found)");
+    let ready = json!({ "phase": "Running", "conditions": [{ "type": "Ready", "status": "True" }] });
+    shop.observe_pod(&ready);
+    let changed = "0 of 0 not ready: its children have changed, and are evaluated again";
+    assert_eq!(shop.says("db"), changed, "and never nothing");
+    shop.run();
+    assert_eq!(shop.says("db"), "1 of 1 ready");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! is ours there can be told by the entry alone, and has to be: a restart knows nothing else. A reason alone proves nothing, so
 //! the message has to open as ours do; what an older version wrote is to be known too, so these openings stay.
 
+use readiness::Level;
 use readiness::rollup::{ConditionStatus, ParentReason};
 
 use super::entry::ConditionEntry;
@@ -74,10 +75,19 @@ fn is_of_schema(entry: &ConditionEntry) -> bool {
     entry.status == ConditionStatus::Unknown.as_str() && matches!(entry.observed_generation, None | Some(0))
 }
 
-/// Children are missing, or too many, or the message was cut before it said so.
+/// `Pod missing (`, `Pod too many (`, or `Pod web-0 failed`: a kind, or an object of it, and how it is; or as much of it as a bound
+/// of the schema lets stand.
 fn names_shortfall(message: &str) -> bool {
-    let says = |word: &str| message.contains(word);
-    [NO_CHILDREN, IS_MISSING, ARE_TOO_MANY].into_iter().any(says) || cut_stem(message).is_some()
+    let (said, is_cut) = cut_stem(message).map_or((message, false), |stem| (stem, true));
+    let words: Vec<&str> = said.splitn(4, ' ').collect();
+    let [_, second, third, rest @ ..] = words.as_slice() else { return is_cut };
+    let how = third.trim_end_matches(',').to_lowercase();
+    let is_last = is_cut && rest.is_empty();
+    let mut levels = Level::ALL.map(|level| level.as_str().to_lowercase()).into_iter();
+    let is_level = levels.any(|level| level == how || (is_last && level.starts_with(&how)));
+    let is_about_kind =
+        [IS_MISSING, ARE_TOO_MANY].iter().any(|is| is.split_whitespace().next() == Some(second));
+    is_about_kind || is_level || opens(message, NO_CHILDREN)
 }
 
 /// What was left of a message that was cut: a bound of the schema of less than an ellipsis leaves only so many bytes.
@@ -211,8 +221,13 @@ mod tests {
             ("ChildrenMissing", "Deployment missing (0 of at least 1 found)", true),
             ("ChildrenMissing", "Deployment web missing", true),
             ("ChildrenMissing", "0 of 2 not ready: Pod a failed", true),
-            ("ChildrenMissing", "Deployment of a long na…", true),
+            ("ChildrenMissing", "Deployment of-a-long-na…", true),
             ("ChildrenMissing", "one replica is lost", false),
+            ("ChildrenMissing", "StatefulSet web progressing (not ready by its rule)", true),
+            ("ChildrenMissing", "StatefulSet web, 2 replicas are missing", false),
+            ("ChildrenMissing", "no chil…", true),
+            ("ChildrenMissing", "StatefulSet web prog…", true),
+            ("ChildrenMissing", "the operator waits for it…", false),
             ("TooManyChildren", "Pod too many (3 found, at most 2 expected)", true),
             ("OperatorSilent", "the operator has not handled generation 2", true),
             ("OperatorSilent", "no heartbeat", false),

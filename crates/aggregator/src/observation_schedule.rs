@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use readiness::Time;
-use timer::{DeadlineQueue, ResyncSchedule, Seed};
+use timer::{DeadlineQueue, ResyncPace, ResyncSchedule, Seed};
 
 use crate::graph::{ChildGraph, GraphNode, ParentNode, ResyncStage};
 use crate::ids::ObjectId;
@@ -80,6 +80,11 @@ impl ObservationSchedule {
             self.resync.withdraw_key(id);
         }
         None
+    }
+
+    /// How often an unready parent is resynced.
+    pub(crate) fn resync_pace(&self, id: ObjectId) -> ResyncPace {
+        self.resync.pace_of(id)
     }
 
     /// Withdraws an object that is no parent any more.

@@ -12,7 +12,7 @@ mod seed;
 pub use backoff::Backoff;
 pub use deadlines::{DeadlineQueue, earliest};
 pub use debounce::{DebounceConfig, DebounceState};
-pub use resync::ResyncSchedule;
+pub use resync::{ResyncPace, ResyncSchedule};
 pub use seed::Seed;
 
 use std::ops::Add;

@@ -19,6 +19,17 @@ pub struct ResyncSchedule<K, T> {
     due: DeadlineQueue<K, T>,
     /// Number of resyncs since the last change; kept small, because every key has one.
     unchanged: BTreeMap<K, u8>,
+    /// Number of keys that are resynced at the slow period.
+    slow_keys: usize,
+}
+
+/// How often a key is resynced, and how many others are as often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResyncPace {
+    /// Time from one resync of the key to the next.
+    pub interval: Duration,
+    /// Number of keys with that interval, itself included.
+    pub keys: usize,
 }
 
 impl<K: Copy + Ord + Into<u64>, T: TimePoint> ResyncSchedule<K, T> {
@@ -31,6 +42,7 @@ impl<K: Copy + Ord + Into<u64>, T: TimePoint> ResyncSchedule<K, T> {
             seed,
             due: DeadlineQueue::default(),
             unchanged: BTreeMap::new(),
+            slow_keys: 0,
         }
     }
 
@@ -46,15 +58,17 @@ impl<K: Copy + Ord + Into<u64>, T: TimePoint> ResyncSchedule<K, T> {
 
     /// Removes `key` because it is ready or deleted.
     pub fn withdraw_key(&mut self, key: K) {
-        self.unchanged.remove(&key);
+        let passes = self.unchanged.remove(&key);
+        self.slow_keys -= usize::from(passes.is_some_and(is_slow));
         self.due.clear_deadline(key);
     }
 
     /// Records a change of `key` and resets its count of unchanged resyncs.
     pub fn record_change(&mut self, key: K, now: T) {
         if let Some(unchanged) = self.unchanged.get_mut(&key)
-            && std::mem::take(unchanged) >= UNCHANGED_PASSES_BEFORE_SLOW
+            && is_slow(std::mem::take(unchanged))
         {
+            self.slow_keys -= 1;
             self.due.set_if_earlier(key, now + self.period);
         }
     }
@@ -63,10 +77,21 @@ impl<K: Copy + Ord + Into<u64>, T: TimePoint> ResyncSchedule<K, T> {
     pub fn take_due(&mut self, now: T) -> Option<K> {
         let key = self.due.take_due(now)?;
         let passes = self.unchanged.entry(key).or_insert(0);
+        let was_slow = is_slow(*passes);
         *passes = passes.saturating_add(1);
-        let period = if *passes >= UNCHANGED_PASSES_BEFORE_SLOW { self.slow_period } else { self.period };
-        self.due.set_deadline(key, now + period);
+        self.slow_keys += usize::from(!was_slow && is_slow(*passes));
+        let interval = self.pace_of(key).interval;
+        self.due.set_deadline(key, now + interval);
         Some(key)
+    }
+
+    /// How often `key` is resynced from now on.
+    pub fn pace_of(&self, key: K) -> ResyncPace {
+        if self.unchanged.get(&key).is_some_and(|passes| is_slow(*passes)) {
+            ResyncPace { interval: self.slow_period, keys: self.slow_keys }
+        } else {
+            ResyncPace { interval: self.period, keys: self.unchanged.len() - self.slow_keys }
+        }
     }
 
     /// Returns the moment at which the next key is due.
@@ -83,6 +108,11 @@ impl<K: Copy + Ord + Into<u64>, T: TimePoint> ResyncSchedule<K, T> {
     pub fn is_empty(&self) -> bool {
         self.unchanged.is_empty()
     }
+}
+
+/// Whether a key that so many resyncs found unchanged is resynced at the slow period.
+fn is_slow(unchanged: u8) -> bool {
+    unchanged >= UNCHANGED_PASSES_BEFORE_SLOW
 }
 
 #[cfg(test)]
@@ -132,8 +162,14 @@ mod tests {
         resync.enroll_key(1_u64, start);
         let seen = passes(&mut resync, start, 1_800);
         assert_eq!(seen.len(), 12, "{seen:?}");
+        assert_eq!(resync.pace_of(1), ResyncPace { interval: SLOW, keys: 1 });
+        resync.enroll_key(2, start);
+        assert_eq!(resync.pace_of(2), ResyncPace { interval: EVERY, keys: 1 });
         let later = start + Duration::from_secs(1_800);
         resync.record_change(1, later);
         assert!(resync.next_due().unwrap() <= later + EVERY);
+        assert_eq!(resync.pace_of(1), ResyncPace { interval: EVERY, keys: 2 });
+        resync.withdraw_key(1);
+        assert_eq!(resync.pace_of(2), ResyncPace { interval: EVERY, keys: 1 });
     }
 }

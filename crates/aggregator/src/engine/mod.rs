@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use readiness::Time;
 use readiness::rollup::{LevelTally, ParentReason};
-use timer::Seed;
+use timer::{ResyncPace, Seed};
 
 pub use evaluation_run::{EvaluationCounts, ParentDraft};
 pub use pending_proofs::{PendingProofs, ProofRequest};
@@ -280,6 +280,11 @@ impl Engine {
     /// Takes an unready parent whose resync is due.
     pub fn take_due_resync(&mut self, now: Time) -> Option<ObjectId> {
         self.observations.take_due_resync(now, &mut self.scheduler.graph)
+    }
+
+    /// How often an unready parent is resynced, and how many others are as often.
+    pub fn resync_pace(&self, parent: ObjectId) -> ResyncPace {
+        self.observations.resync_pace(parent)
     }
 
     /// Number of parents enrolled in the resync. A parent that has become ready leaves when its next resync is due.

@@ -48,6 +48,16 @@ impl KnownObject {
             reflector.read_row(id, |row| (!row.is_remembered()).then_some(row.version)).flatten()?;
         Some(KnownObject { id, version })
     }
+
+    /// Which object it is.
+    pub fn id(self) -> ObjectId {
+        self.id
+    }
+
+    /// The version that is held.
+    pub fn version(self) -> u64 {
+        self.version
+    }
 }
 
 /// Object as held before a list began.
@@ -240,39 +250,10 @@ pub fn unlisted_reads<K: ReflectorObject>(
     listed: &[K],
     most: usize,
 ) -> Vec<LiveRead> {
-    let seen = listed.iter().filter_map(|live| reflector.find_object(&live.as_child().meta.uid)).collect();
-    reads_of_missing(held, &seen).take(most).collect()
-}
-
-fn reads_of_missing(held: Vec<HeldObject>, seen: &BTreeSet<ObjectId>) -> impl Iterator<Item = LiveRead> {
-    held.into_iter().filter(|held| !seen.contains(&held.known.id)).map(HeldObject::into_read)
-}
-
-/// Reads that follow a metadata list: objects that are newer in the list, older in it than they were held before, missing from
-/// the cache, or missing from the list. At most `most` of either.
-pub fn outdated_reads(
-    reflector: &Reflector,
-    kind: KindId,
-    held: Vec<HeldObject>,
-    listed: &[WireMeta],
-    most: usize,
-) -> Vec<LiveRead> {
-    let (mut seen, mut behind) = (BTreeSet::new(), Vec::new());
-    let held_before: BTreeMap<ObjectId, u64> =
-        held.iter().map(|held| (held.known.id, held.known.version)).collect();
-    for meta in listed {
-        let id = reflector.find_object(&meta.uid);
-        seen.extend(id);
-        let version = id.and_then(|id| reflector.read_row(id, |row| row.version));
-        let wanted = || reflector.wants_object(kind, meta);
-        let older = id.filter(|id| held_before.get(id).is_some_and(|held| *held > meta.resource_version));
-        if older.is_some() || version.map_or_else(wanted, |version| version < meta.resource_version) {
-            let (namespace, name) = (meta.namespace.to_string(), meta.name.to_string());
-            behind.push(LiveRead::One { kind, namespace, name, expected: older });
-        }
-    }
-    let gone = reads_of_missing(held, &seen).take(most);
-    behind.into_iter().take(most).chain(gone).collect()
+    let seen: BTreeSet<ObjectId> =
+        listed.iter().filter_map(|live| reflector.find_object(&live.as_child().meta.uid)).collect();
+    let missing = held.into_iter().filter(|held| !seen.contains(&held.known.id));
+    missing.map(HeldObject::into_read).take(most).collect()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use watcher::plan::{
 use watcher::wire::ChildObject;
 
 use super::*;
+use crate::MetadataComparison;
 
 const KIND: KindId = KindId(3);
 
@@ -82,11 +83,14 @@ fn a_version_older_than_was_known_shows_that_the_history_has_gone_back_and_is_no
 #[test]
 fn a_list_with_an_older_version_than_was_held_before_it_began_calls_for_a_read() {
     let (reflector, _) = shown(1, 5);
-    let held = held_objects(&reflector, KIND, None);
+    let begun = MetadataComparison::begin(&reflector, KIND, None);
     reflector.apply_object(KIND, &deployment(1, 9), None);
     let now = KnownObject::of(&reflector, &uid(1));
-    let reads =
-        |version| outdated_reads(&reflector, KIND, held.clone(), &[deployment(1, version).meta.clone()], 9);
+    let reads = |version| {
+        let mut comparison = begun.clone();
+        comparison.compare_page(&reflector, &[deployment(1, version).meta]);
+        comparison.into_outdated(9).reads
+    };
     assert!(reads(5).is_empty() && reads(7).is_empty(), "it may be overtaken");
     assert!(matches!(&reads(4)[..], [read] if read.expected_object(&reflector) == now));
 }
@@ -139,4 +143,35 @@ fn what_a_complete_list_lacks_is_read() {
     let reads = unlisted_reads::<ChildObject>(&reflector, held(), &[], 9);
     assert!(matches!(&reads[..], [LiveRead::One { name, .. }] if name == "web"));
     assert!(unlisted_reads::<ChildObject>(&reflector, held(), &[], 0).is_empty());
+}
+
+#[test]
+fn what_is_held_has_another_digest_after_each_change() {
+    let (reflector, _) = shown(1, 5);
+    let digest = || MetadataComparison::begin(&reflector, KIND, Some("shop")).held_digest();
+    let first = digest();
+    assert_eq!(first, digest());
+    reflector.apply_object(KIND, &deployment(1, 6), None);
+    let second = digest();
+    reflector.apply_object(KIND, &deployment(2, 6), None);
+    let third = digest();
+    reflector.delete_object(&uid(2), 7);
+    assert!(first != second && second != third && third != first);
+    assert_eq!(digest(), second);
+}
+
+#[test]
+fn pages_are_compared_one_by_one_and_a_list_that_begins_again_is_as_new() {
+    let (reflector, _) = shown(1, 5);
+    reflector.apply_object(KIND, &deployment(2, 5), None);
+    let mut comparison = MetadataComparison::begin(&reflector, KIND, None);
+    comparison.compare_page(&reflector, &[deployment(1, 9).meta]);
+    comparison.restart();
+    comparison.compare_page(&reflector, &[deployment(1, 5).meta]);
+    comparison.compare_page(&reflector, &[deployment(3, 5).meta]);
+    assert_eq!(comparison.listed_count(), 2);
+    let outdated = comparison.clone().into_outdated(9);
+    assert!(outdated.are_all && outdated.reads.len() == 2, "one is new and one is gone: {outdated:?}");
+    let most = comparison.into_outdated(0);
+    assert!(!most.are_all && most.reads.is_empty());
 }

@@ -5,7 +5,7 @@ use crate::world::FaultConcern;
 use std::collections::{BTreeSet, VecDeque};
 
 use readiness::saturating_millis;
-use rollcall_core::{KnownObject, LiveRead, live_reads};
+use rollcall_core::{KnownObject, LiveRead, MetadataComparison, live_reads};
 use serde_json::value::RawValue;
 use watcher::reflector::AwaitedVersion;
 use watcher::wire::{ChildObject, WireMeta};
@@ -146,11 +146,12 @@ impl LiveReadWire {
             return;
         }
         let reflector = &stage.feed.reflector;
-        let held = live_reads::held_objects(reflector, kind_id(kind), None);
+        let mut comparison = MetadataComparison::begin(reflector, kind_id(kind), None);
         let path = stage.world.list_path(kind, "");
         let list = read_list(&stage.world.read_path(&path).body);
         let metas: Vec<WireMeta> = list.iter().map(|o| ChildObject::from_raw(o).meta).collect();
-        let differing = live_reads::outdated_reads(reflector, kind_id(kind), held, &metas, MAX_AUDIT_READS);
+        comparison.compare_page(reflector, &metas);
+        let differing = comparison.into_outdated(MAX_AUDIT_READS).reads;
         if !differing.is_empty() {
             stage.world.timeline.log_kind_event(kind, format_args!("audit reads {}", differing.len()));
         }

@@ -160,7 +160,7 @@ pub async fn list_live_at_most<K: WireObject>(
 ) -> Result<Vec<K>, LiveReadError> {
     let listing = LiveListing::new(kind, namespace, labels, ACCEPT_JSON);
     let body = get_body(client, &listing.what, &listing.page_target(Some(most), None), ACCEPT_JSON).await?;
-    Ok(listing.decode_page(&body)?.0)
+    Ok(listing.decode_page(&body)?.items.unwrap_or_default())
 }
 
 /// Lists live as a stream of pages, for callers that need not hold all objects at once.
@@ -185,7 +185,7 @@ fn stream_pages<K: WireObject>(
     client: &kube::Client,
     listing: LiveListing,
 ) -> impl Stream<Item = Result<LivePage<K>, LiveReadError>> + Send + 'static {
-    let walk = LiveListWalk { client: client.clone(), listing, next: None, limit: Some(LIST_PAGE_SIZE) };
+    let walk = LiveListWalk::new(client, listing, LIST_PAGE_SIZE);
     stream::try_unfold(Some(walk), |walk| async move {
         let Some(mut walk) = walk else { return Ok(None) };
         let (page, goes_on) = walk.next_page().await?;
@@ -203,28 +203,52 @@ pub enum LivePage<K> {
 }
 
 /// A live list in progress.
-struct LiveListWalk {
+pub(super) struct LiveListWalk {
     client: kube::Client,
     listing: LiveListing,
     next: Option<String>,
     limit: Option<u32>,
+    version: Option<u64>,
 }
 
 impl LiveListWalk {
+    fn new(client: &kube::Client, listing: LiveListing, first_page: u32) -> LiveListWalk {
+        let (client, limit) = (client.clone(), Some(first_page));
+        LiveListWalk { client, listing, next: None, limit, version: None }
+    }
+
+    /// A list of metadata; from a server that cannot provide it, of whole objects.
+    pub(super) fn of_metadata(
+        client: &kube::Client,
+        kind: &ApiKind,
+        namespace: Option<&str>,
+        first_page: u32,
+    ) -> LiveListWalk {
+        let listing = LiveListing::new(kind, namespace, None, ACCEPT_METADATA_OR_JSON);
+        LiveListWalk::new(client, listing, first_page)
+    }
+
+    /// The resourceVersion of the list; 0 is none.
+    pub(super) fn version(&self) -> Option<u64> {
+        self.version.filter(|version| *version > 0)
+    }
+
     /// Returns the next page, and whether more follow.
-    async fn next_page<K: WireObject>(&mut self) -> Result<(LivePage<K>, bool), LiveReadError> {
+    pub(super) async fn next_page<K: WireObject>(&mut self) -> Result<(LivePage<K>, bool), LiveReadError> {
         let target = self.listing.page_target(self.limit, self.next.as_deref());
         let body = match get_body(&self.client, &self.listing.what, &target, self.listing.accept).await {
             // An incomplete list is useless: restart it without pages.
             Err(error) if error.cause == ApiFailureCause::Gone && self.next.is_some() => {
-                (self.next, self.limit) = (None, None);
+                (self.next, self.limit, self.version) = (None, None, None);
                 return Ok((LivePage::Restart, true));
             }
             other => other?,
         };
-        let (objects, next) = self.listing.decode_page(&body)?;
-        self.next = next;
-        Ok((LivePage::Objects(objects), self.next.is_some()))
+        let page = self.listing.decode_page(&body)?;
+        self.next = page.metadata.next.filter(|next| !next.is_empty());
+        self.version = page.metadata.version.parse().ok();
+        self.limit = self.limit.map(|_| LIST_PAGE_SIZE);
+        Ok((LivePage::Objects(page.items.unwrap_or_default()), self.next.is_some()))
     }
 }
 
@@ -298,8 +322,7 @@ impl LiveListing {
     }
 
     async fn read_all<K: WireObject>(self, client: &kube::Client) -> Result<Vec<K>, LiveReadError> {
-        let mut walk =
-            LiveListWalk { client: client.clone(), listing: self, next: None, limit: Some(LIST_PAGE_SIZE) };
+        let mut walk = LiveListWalk::new(client, self, LIST_PAGE_SIZE);
         let mut all = Vec::new();
         loop {
             let (page, goes_on) = walk.next_page().await?;
@@ -313,12 +336,8 @@ impl LiveListing {
         }
     }
 
-    fn decode_page<K: WireObject>(&self, body: &Bytes) -> Result<(Vec<K>, Option<String>), LiveReadError> {
-        let page: LiveListPart<K> = match decode_body(&self.what, body) {
-            Ok(page) => page,
-            Err(_) => self.decode_page_by_item(body)?,
-        };
-        Ok((page.items.unwrap_or_default(), page.metadata.next.filter(|next| !next.is_empty())))
+    fn decode_page<K: WireObject>(&self, body: &Bytes) -> Result<LiveListPart<K>, LiveReadError> {
+        decode_body(&self.what, body).or_else(|_| self.decode_page_by_item(body))
     }
 
     /// Decodes item by item and names the object that cannot be decoded. It is not left out: an object missing here

@@ -59,7 +59,7 @@ async fn audit_kind(
         if everywhere { vec![None] } else { namespaces.iter().map(|n| Some(n.as_str())).collect() };
     for scope in scopes {
         let mut drifts = Vec::new();
-        for read in looker.compare_metadata(followed, scope, MAX_AUDIT_READS_PER_KIND).await? {
+        for read in looker.audit_metadata(followed, scope, MAX_AUDIT_READS_PER_KIND).await? {
             drifts.extend(looker.read_live(&read).await.drifts);
             if stop.run_until_cancelled(tokio::time::sleep(AUDIT_READ_INTERVAL)).await.is_none() {
                 return Ok(());

@@ -19,7 +19,7 @@ use watcher::reflector::{Reflector, UncountedChild};
 use crate::clock::{DeadlineTimer, ServerClock};
 use crate::failure_log::{FailureLine, FailureLog};
 use crate::kind_tasks::{KindEvent, KindRequest};
-use crate::live_reader::ReadOrder;
+use crate::live_reader::{ReadOrder, ResyncOrder};
 use crate::metrics::Metrics;
 use crate::parent_writer::{MAX_IN_FLIGHT_WRITES, SettledWrite, WriteFailure};
 use crate::rollouts::EndedRollout;
@@ -336,7 +336,8 @@ impl EventLoop {
             self.channels.live_reads.send(ReadOrder::Reevaluation(reads))?;
         }
         while let Some(parent) = self.core.engine.take_due_resync(now) {
-            self.channels.live_reads.send(ReadOrder::Resync(self.core.resync_reads(parent)))?;
+            let (reads, pace) = (self.core.resync_reads(parent), self.core.engine.resync_pace(parent));
+            self.channels.live_reads.send(ReadOrder::Resync(ResyncOrder { reads, pace }))?;
         }
         Ok(())
     }

@@ -3,6 +3,8 @@
 
 mod drift_log;
 mod folding;
+mod place_comparer;
+mod place_comparisons;
 mod read_order;
 mod read_queue;
 mod read_result;
@@ -19,20 +21,22 @@ use std::time::Duration;
 use aggregator::KindId;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use timer::Seed;
+use timer::{ResyncPace, Seed};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{debug, warn};
 use watcher::reflector::Reflector;
 use watcher::{
-    ApiFailureCause, LiveReadError, ParentObject, ReflectorObject, get_live, list_live, list_live_metadata,
-    wire::ChildObject,
+    ApiFailureCause, LiveReadError, ParentObject, ReflectorObject, get_live, list_live, wire::ChildObject,
 };
 
 use drift_log::DriftExample;
 pub(crate) use drift_log::DriftLog;
-use folding::{ComparedPlace, ReadFold, ReadFolder};
-pub(crate) use read_order::ReadOrder;
+use folding::{ReadFold, ReadFolder};
+use place_comparer::{ComparedObjects, PlaceComparer};
+use place_comparisons::ComparedPlace;
+pub(crate) use place_comparisons::PlaceComparisons;
+pub(crate) use read_order::{ReadOrder, ResyncOrder};
 use read_queue::ReadLane;
 pub(crate) use read_result::{Drift, LiveReadResult};
 use resync_queue::{ResyncQueue, ResyncRequest};
@@ -81,6 +85,8 @@ pub(crate) struct LiveReader {
     pub(crate) failure_traffic: Arc<FailureTraffic>,
     /// The API server's clock, which the timestamps of Events come from.
     pub(crate) clock: ServerClock,
+    /// What was compared where, shared with the audit.
+    pub(crate) comparisons: Arc<PlaceComparisons>,
     /// Log of drift, shared with the audit.
     pub(crate) drift_log: Arc<DriftLog>,
     /// Reports what keeps failing.
@@ -129,7 +135,7 @@ impl LiveReader {
                     let SettledRequest { lane, answered, place, result } = settled;
                     queue.settle_request(lane, answered, Instant::now());
                     if let Some(place) = place.filter(|_| !answered) {
-                        folder.forget_comparison(&place, Instant::now());
+                        self.comparisons.forget(&place, Instant::now());
                     }
                     result.workloads.into_iter().for_each(|workload| queue.enqueue_workload(workload));
                     result.unlisted.into_iter().for_each(|read| queue.enqueue_read(read));
@@ -152,9 +158,10 @@ impl LiveReader {
 
     fn enqueue_order(&self, order: ReadOrder, queue: &mut ResyncQueue, folder: &mut ReadFolder) {
         match order {
-            ReadOrder::Resync(reads) => {
+            ReadOrder::Resync(ResyncOrder { reads, pace }) => {
+                folder.begin_order(pace, Instant::now());
                 for read in reads {
-                    self.enqueue_resync(read, queue, folder);
+                    self.enqueue_resync(read, pace, queue, folder);
                 }
             }
             ReadOrder::Reevaluation(reads) => {
@@ -166,31 +173,48 @@ impl LiveReader {
     }
 
     /// Queues a read of a resync, or the comparison of its place where many are ordered there.
-    fn enqueue_resync(&self, read: LiveRead, queue: &mut ResyncQueue, folder: &mut ReadFolder) {
+    fn enqueue_resync(
+        &self,
+        read: LiveRead,
+        pace: ResyncPace,
+        queue: &mut ResyncQueue,
+        folder: &mut ReadFolder,
+    ) {
         let now = Instant::now();
-        let place = self.comparable_place(&read);
-        match place.map(|(place, objects)| (folder.fold_read(&place, objects, now), place)) {
-            Some((ReadFold::Covered, _)) => {}
-            Some((ReadFold::Compared, place)) => {
-                folder.remove_idle(now);
+        let Some((place, objects)) = self.comparable_place(&read) else { return queue.enqueue_read(read) };
+        match folder.fold_read(&self.comparisons, (&place, objects), pace, now) {
+            ReadFold::Covered => {}
+            ReadFold::Compared => {
+                folder.remove_idle();
+                self.comparisons.remove_idle(now);
                 queue.enqueue_comparison(place);
             }
-            Some((ReadFold::Alone, _)) | None => queue.enqueue_read(read),
+            ReadFold::Alone => match read {
+                LiveRead::All { kind, namespace } if !namespace.is_empty() => {
+                    // Of what is there the metadata says whether anything of it has to be read.
+                    queue.enqueue_comparison(ComparedPlace { kind, namespace: Some(namespace) });
+                }
+                read => queue.enqueue_read(read),
+            },
         }
     }
 
-    /// The place whose metadata says as much as a read, with the number of objects that a list of its kind has. `None` where
+    /// The place whose metadata says as much as a read, with the number of objects that a list of it has. `None` where
     /// nothing but the read says it: the pods of a workload are looked for with what it says itself.
     fn comparable_place(&self, read: &LiveRead) -> Option<(ComparedPlace, usize)> {
         let followed = self.resolved.get(&read.kind())?;
-        let objects = followed.listed.load(Ordering::Relaxed);
+        let listed = followed.listed.load(Ordering::Relaxed);
         let interest = self.reflector.interest(read.kind())?;
-        if objects == 0 || interest.judge.owns_pods() {
+        if listed == 0 || interest.judge.owns_pods() {
             return None;
         }
         let is_everywhere = self.namespaces.is_empty() || !followed.api.namespaced;
         let namespace = (!is_everywhere).then(|| read.namespace().to_owned());
-        Some((ComparedPlace { kind: read.kind(), namespace }, objects))
+        let place = ComparedPlace { kind: read.kind(), namespace };
+        let scopes = if is_everywhere { 1 } else { self.namespaces.len() };
+        // Of one namespace of several only a list tells how many there are.
+        let seen = self.comparisons.listed_objects(&place).filter(|_| !is_everywhere);
+        Some((place, seen.unwrap_or(listed / scopes)))
     }
 
     /// Waits until another request may be sent.
@@ -254,28 +278,42 @@ impl LiveReader {
         let Some(followed) = self.resolved.get(&place.kind).map(|kind| Arc::clone(&kind)) else {
             return Ok(LiveReadResult::default());
         };
-        let unlisted =
-            self.compare_metadata(&followed, place.namespace.as_deref(), MAX_UNLISTED_READS).await?;
+        let unlisted = self.compare_objects(&followed, place, MAX_UNLISTED_READS).await?.reads;
         Ok(LiveReadResult { unlisted, ..LiveReadResult::default() })
     }
 
-    /// Lists the metadata of a kind, in one namespace or in all, and returns the reads of what is held otherwise: at most so many
-    /// of what is newer there or unknown here, and of what is missing there.
-    pub(crate) async fn compare_metadata(
+    /// Compares the metadata of a kind, in one namespace or in all, and returns the reads of what is held otherwise: at most so
+    /// many of what is newer there or unknown here, and of what is missing there. The resync need not ask for that place again
+    /// where these are all.
+    pub(crate) async fn audit_metadata(
         &self,
         followed: &ResolvedKind,
         scope: Option<&str>,
         most: usize,
     ) -> Result<Vec<LiveRead>, LiveReadError> {
-        // Objects cached now but missing from a list that starts now are deleted; objects created in between are not in
-        // this set.
-        let held = live_reads::held_objects(&self.reflector, followed.id, scope);
-        let listed = list_live_metadata(&self.client, &followed.api, scope, None).await?;
-        if scope.is_none() {
-            // What a kind has become is weighed next time, not what it was when its watch began.
-            followed.listed.store(listed.len(), Ordering::Relaxed);
+        let (begun, namespace) = (Instant::now(), scope.map(str::to_owned));
+        let place = ComparedPlace { kind: followed.id, namespace };
+        let compared = self.compare_objects(followed, &place, most).await?;
+        if compared.is_whole {
+            self.comparisons.cover(&place, begun);
         }
-        Ok(live_reads::outdated_reads(&self.reflector, followed.id, held, &listed, most))
+        Ok(compared.reads)
+    }
+
+    async fn compare_objects(
+        &self,
+        followed: &ResolvedKind,
+        place: &ComparedPlace,
+        most: usize,
+    ) -> Result<ComparedObjects, LiveReadError> {
+        let Self { client, reflector, comparisons, .. } = self;
+        let comparer = PlaceComparer { client, reflector, comparisons };
+        let compared = comparer.compare(&followed.api, place, most).await?;
+        if let Some(listed) = compared.listed.filter(|_| place.namespace.is_none()) {
+            // What a kind has become is weighed next time, not what it was when its watch began.
+            followed.listed.store(listed, Ordering::Relaxed);
+        }
+        Ok(compared)
     }
 
     /// Executes a live read. Returns the objects that were new to the cache, with the version that the watch had not
@@ -369,6 +407,7 @@ impl LiveReader {
         }));
         let (older, late): (Vec<_>, Vec<_>) = drifts.into_iter().partition(|drift| drift.lag.went_back());
         if !older.is_empty() {
+            self.comparisons.forget_proofs();
             self.breaks.on_older_version();
         }
         self.give_up_watches(older);

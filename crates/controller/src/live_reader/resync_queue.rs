@@ -10,7 +10,7 @@ use timer::Seed;
 use tokio::time::Instant;
 use watcher::reflector::Reflector;
 
-use super::folding::ComparedPlace;
+use super::place_comparisons::ComparedPlace;
 use super::read_queue::{ReadLane, ReadQueue};
 
 /// One request of the resync.

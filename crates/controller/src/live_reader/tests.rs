@@ -13,7 +13,7 @@ use http::{Request, Response};
 use kube::client::Body;
 use rollcall_core::{HeldObject, LiveRead, live_reads};
 use serde_json::{Value, json};
-use timer::Seed;
+use timer::{ResyncPace, Seed};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use watcher::plan::{
     AllowedNamespaces, AssessmentRule, ChildRule, FindChildrenBy, Interest, OutcomeRetention,
@@ -21,12 +21,13 @@ use watcher::plan::{
 use watcher::reflector::Reflector;
 use watcher::{ApiKind, ParentObject, ReflectorObject};
 
-use super::{LiveReader, ReadOrder};
+use super::{LiveReader, ReadOrder, ResyncOrder};
 use crate::clock::ServerClock;
 use crate::kind_tasks::ResolvedKind;
 use crate::metrics::Metrics;
 
 const KIND: KindId = KindId(3);
+const PERIOD: Duration = Duration::from_secs(30);
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/shop/deployments";
 const PODS: &str = "/api/v1/namespaces/shop/pods";
 
@@ -119,9 +120,10 @@ impl ResyncStage {
             resolved: Arc::default(),
             metrics: metrics.clone(),
             rate,
-            period: Duration::from_secs(30),
+            period: PERIOD,
             namespaces: Vec::new(),
             clock: ServerClock::assume_local(),
+            comparisons: Arc::default(),
             drift_log: Arc::default(),
             failures: crate::failure_reporter::FailureReporter::default(),
             seed: Seed(1),
@@ -141,15 +143,29 @@ impl ResyncStage {
         self.reflector.apply_object(KIND, object.as_child(), object.raw_text());
     }
 
-    /// Orders a read of each Deployment that is held.
+    /// Orders a read of each object that is held, each for a parent of its own.
     fn order_each(&self) {
         let held = live_reads::held_objects(&self.reflector, KIND, None);
-        self.orders.send(ReadOrder::Resync(held.into_iter().map(HeldObject::into_read).collect())).unwrap();
+        let parents = held.len();
+        held.into_iter().map(HeldObject::into_read).for_each(|read| self.order(read, parents));
     }
 
-    fn order_list(&self) {
-        let read = LiveRead::All { kind: KIND, namespace: "shop".to_owned() };
-        self.orders.send(ReadOrder::Resync(vec![read])).unwrap();
+    fn order_list(&self, namespace: &str) {
+        self.order(LiveRead::All { kind: KIND, namespace: namespace.to_owned() }, 1);
+    }
+
+    /// Orders a read for one of so many parents.
+    fn order(&self, read: LiveRead, parents: usize) {
+        let pace = ResyncPace { interval: PERIOD, keys: parents };
+        self.orders.send(ReadOrder::Resync(ResyncOrder { reads: vec![read], pace })).unwrap();
+    }
+
+    /// Changes that the pass found and the watch had not delivered.
+    fn count_drift(&self) -> u64 {
+        let text = self.metrics.encode_text();
+        let found =
+            text.lines().filter(|line| line.starts_with("rollcall_drift_total") && line.contains("resync"));
+        found.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
     }
 
     fn holds(&self, n: u32) -> bool {
@@ -257,7 +273,7 @@ async fn what_a_list_of_the_pass_lacks_is_read_and_found_gone() {
     let stage = ResyncStage::start(20, &[1, 2]);
     stage.server.serve(DEPLOYMENTS, list_of(&[deployment(1, 5)]));
     stage.server.serve(PODS, list_of(&[]));
-    stage.order_list();
+    stage.order_list("shop");
     tokio::time::sleep(Duration::from_secs(2)).await;
     let asked = stage.server.take_asked();
     let read = asked.iter().filter(|path| path.starts_with(DEPLOYMENTS)).collect::<Vec<_>>();

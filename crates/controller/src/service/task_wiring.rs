@@ -148,6 +148,7 @@ pub(super) fn wire_live_reader(shared: &SharedParts, args: &RunArgs) -> LiveRead
         namespaces: args.namespaces.clone(),
         failure_traffic: shared.failure_traffic.clone(),
         clock: shared.clock.clone(),
+        comparisons: Arc::default(),
         drift_log: Arc::default(),
         failures: shared.failures.clone(),
         seed: shared.seed.derive(7),

@@ -1,25 +1,28 @@
-//! Many objects of one kind that are not ready.
+//! Many objects of one kind that are not ready, in ten namespaces.
 
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use watcher::plan::Interest;
 use watcher::{ApiKind, ParentObject, ReflectorObject};
 
-use super::{KIND, ResyncStage, interest, list_of, uid};
+use super::{KIND, PERIOD, ResyncStage, interest, list_of, uid};
 
 const WIDGETS: &str = "/apis/example.com/v1/widgets";
 /// How many of them are not ready.
 const UNREADY: u32 = 40;
 
+fn namespace_of(n: u32) -> String {
+    format!("team-{}", n % 10)
+}
+
 fn path_of(n: u32) -> String {
-    format!("/apis/example.com/v1/namespaces/shop/widgets/widget-{n}")
+    format!("/apis/example.com/v1/namespaces/{}/widgets/widget-{n}", namespace_of(n))
 }
 
 fn widget(n: u32, version: u32) -> Value {
     json!({ "apiVersion": "example.com/v1", "kind": "Widget",
-        "metadata": { "namespace": "shop", "name": format!("widget-{n}"), "uid": uid(n), "generation": 1,
+        "metadata": { "namespace": namespace_of(n), "name": format!("widget-{n}"), "uid": uid(n), "generation": 1,
             "resourceVersion": version.to_string(), "ownerReferences":
             [{ "apiVersion": "example.com/v1", "kind": "Database", "name": "db", "uid": uid(99) }] },
         "status": { "conditions": [{ "type": "Ready", "status": "False" }] } })
@@ -51,7 +54,7 @@ async fn asked_after(stage: &ResyncStage, periods: u32) -> Vec<String> {
     for _ in 0..periods {
         stage.server.take_asked();
         stage.order_each();
-        tokio::time::sleep(Duration::from_secs(30)).await;
+        tokio::time::sleep(PERIOD).await;
     }
     stage.server.take_asked()
 }
@@ -79,7 +82,9 @@ async fn what_has_changed_come_or_gone_unseen_is_read() {
     let after = asked.iter().position(|path| path == WIDGETS).unwrap() + 1;
     let mut found = asked[after..].to_vec();
     found.sort();
-    assert_eq!(found, [changed, gone, new].map(path_of), "{asked:?}");
+    let mut expected = [changed, gone, new].map(path_of);
+    expected.sort();
+    assert_eq!(found, expected, "{asked:?}");
     assert!(!stage.holds(gone) && stage.holds(new));
     let id = stage.reflector.find_object(&uid(changed));
     assert_eq!(id.and_then(|id| stage.reflector.read_row(id, |row| row.version)), Some(9));
@@ -102,4 +107,40 @@ async fn a_list_that_is_not_answered_leaves_them_to_be_read_one_by_one() {
     assert!(alone(&asked) < UNREADY as usize, "some were left to the list: {asked:?}");
     let asked = asked_after(&stage, 1).await;
     assert_eq!(alone(&asked), UNREADY as usize, "{asked:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_lost_in_one_of_ten_namespaces_is_found_by_the_one_list_and_counted() {
+    let stage = start(50);
+    let all = |lost: u32, version: u32| {
+        let listed = (0..UNREADY).map(|n| widget(n, if n == lost { version } else { 5 }));
+        list_of(&listed.collect::<Vec<_>>())
+    };
+    stage.server.serve(WIDGETS, all(0, 5));
+    assert_eq!(asked_after(&stage, 2).await, [WIDGETS]);
+    assert_eq!(stage.count_drift(), 0);
+    let lost = 27;
+    let mut listed = all(lost, 9);
+    // Whatever changes moves the version of the list.
+    listed["metadata"]["resourceVersion"] = json!("101");
+    stage.server.serve(WIDGETS, listed);
+    let mut ready = widget(lost, 9);
+    ready["status"]["conditions"][0]["status"] = json!("True");
+    stage.server.serve(&path_of(lost), ready);
+    assert_eq!(asked_after(&stage, 1).await, [WIDGETS.to_owned(), path_of(lost)]);
+    assert_eq!(stage.count_drift(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_what_is_expected_in_a_namespace_the_metadata_is_listed_and_what_is_new_is_read() {
+    let stage = start(5_000);
+    let (list, new) = ("/apis/example.com/v1/namespaces/team-7/widgets", 57);
+    let held = (0..UNREADY).filter(|n| n % 10 == 7).map(|n| widget(n, 5));
+    stage.server.serve(list, list_of(&held.chain([widget(new, 7)]).collect::<Vec<_>>()));
+    stage.server.serve(&path_of(new), widget(new, 7));
+    stage.order_list("team-7");
+    tokio::time::sleep(PERIOD).await;
+    assert_eq!(stage.server.take_asked(), [list.to_owned(), path_of(new)]);
+    assert!(stage.holds(new));
+    assert_eq!(stage.count_drift(), 1);
 }

@@ -34,7 +34,7 @@ pub struct RunArgs {
     #[arg(long, env = "ROLLCALL_RESYNC", default_value = "30s", value_parser = duration, value_name = "DURATION")]
     pub resync: Duration,
     /// Interval at which the metadata of all objects is compared with the cache, and at which a parent that ten resyncs
-    /// found unchanged is read again. 0s disables it.
+    /// found unchanged is read again, unless that comparison covers it. 0s disables it.
     #[arg(long, env = "ROLLCALL_AUDIT", default_value = "10m", value_parser = duration, value_name = "DURATION")]
     pub audit: Duration,
     /// Time after which an object that is pending, makes no progress or is terminating is reported as stuck, unless the

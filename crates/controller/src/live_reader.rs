@@ -3,6 +3,7 @@
 
 mod drift_log;
 mod folding;
+mod order_intake;
 mod place_comparer;
 mod place_comparisons;
 mod read_order;
@@ -21,7 +22,7 @@ use std::time::Duration;
 use aggregator::KindId;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use timer::{ResyncPace, Seed};
+use timer::Seed;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{debug, warn};
@@ -32,7 +33,7 @@ use watcher::{
 
 use drift_log::DriftExample;
 pub(crate) use drift_log::DriftLog;
-use folding::{ReadFold, ReadFolder};
+use order_intake::OrderIntake;
 use place_comparer::{ComparedObjects, PlaceComparer};
 use place_comparisons::ComparedPlace;
 pub(crate) use place_comparisons::PlaceComparisons;
@@ -118,7 +119,13 @@ impl LiveReader {
         let mut checks = FuturesUnordered::new();
         let mut under_way = FuturesUnordered::new();
         let mut queue = ResyncQueue::new(self.seed);
-        let mut folder = ReadFolder::new(self.period);
+        let mut intake = OrderIntake::new(
+            self.reflector.clone(),
+            self.resolved.clone(),
+            self.namespaces.clone(),
+            self.comparisons.clone(),
+            self.period,
+        );
         let mut logging = pin!(self.drift_log.keep_flushing());
         loop {
             self.metrics.set_resync_queue(queue.len());
@@ -126,7 +133,7 @@ impl LiveReader {
             let retry = queue.next_retry().filter(|_| !ready);
             tokio::select! { biased;
                 order = orders.recv() => match order {
-                    Some(order) => self.enqueue_order(order, &mut queue, &mut folder),
+                    Some(order) => intake.enqueue_order(order, &mut queue),
                     None => return,
                 },
                 Some(drifts) = drifts.recv() => checks.push(self.check_drift(drifts, "write")),
@@ -154,67 +161,6 @@ impl LiveReader {
                 () = &mut logging => {}
             }
         }
-    }
-
-    fn enqueue_order(&self, order: ReadOrder, queue: &mut ResyncQueue, folder: &mut ReadFolder) {
-        match order {
-            ReadOrder::Resync(ResyncOrder { reads, pace }) => {
-                folder.begin_order(pace, Instant::now());
-                for read in reads {
-                    self.enqueue_resync(read, pace, queue, folder);
-                }
-            }
-            ReadOrder::Reevaluation(reads) => {
-                for read in reads {
-                    queue.enqueue_read(read);
-                }
-            }
-        }
-    }
-
-    /// Queues a read of a resync, or the comparison of its place where many are ordered there.
-    fn enqueue_resync(
-        &self,
-        read: LiveRead,
-        pace: ResyncPace,
-        queue: &mut ResyncQueue,
-        folder: &mut ReadFolder,
-    ) {
-        let now = Instant::now();
-        let Some((place, objects)) = self.comparable_place(&read) else { return queue.enqueue_read(read) };
-        match folder.fold_read(&self.comparisons, (&place, objects), pace, now) {
-            ReadFold::Covered => {}
-            ReadFold::Compared => {
-                folder.remove_idle();
-                self.comparisons.remove_idle(now);
-                queue.enqueue_comparison(place);
-            }
-            ReadFold::Alone => match read {
-                LiveRead::All { kind, namespace } if !namespace.is_empty() => {
-                    // Of what is there the metadata says whether anything of it has to be read.
-                    queue.enqueue_comparison(ComparedPlace { kind, namespace: Some(namespace) });
-                }
-                read => queue.enqueue_read(read),
-            },
-        }
-    }
-
-    /// The place whose metadata says as much as a read, with the number of objects that a list of it has. `None` where
-    /// nothing but the read says it: the pods of a workload are looked for with what it says itself.
-    fn comparable_place(&self, read: &LiveRead) -> Option<(ComparedPlace, usize)> {
-        let followed = self.resolved.get(&read.kind())?;
-        let listed = followed.listed.load(Ordering::Relaxed);
-        let interest = self.reflector.interest(read.kind())?;
-        if listed == 0 || interest.judge.owns_pods() {
-            return None;
-        }
-        let is_everywhere = self.namespaces.is_empty() || !followed.api.namespaced;
-        let namespace = (!is_everywhere).then(|| read.namespace().to_owned());
-        let place = ComparedPlace { kind: read.kind(), namespace };
-        let scopes = if is_everywhere { 1 } else { self.namespaces.len() };
-        // Of one namespace of several only a list tells how many there are.
-        let seen = self.comparisons.listed_objects(&place).filter(|_| !is_everywhere);
-        Some((place, seen.unwrap_or(listed / scopes)))
     }
 
     /// Waits until another request may be sent.

@@ -8,9 +8,9 @@ use tokio::time::Instant;
 
 use super::place_comparisons::{ComparedPlace, PlaceComparisons};
 
-/// Number of objects in a list of metadata that weigh as much as one object that is read alone: the server answers them together,
-/// without spec and status.
-const OBJECTS_PER_READ: usize = 20;
+/// Number of objects in a list of metadata that weigh as much as one object that is read alone. Measured on kube-apiserver 1.36 with
+/// etcd 3.6, processor time of both, objects of 4.6 kB: 1.1 ms for a read, 0.9 ms for a list and 0.043 ms for each object in it.
+const OBJECTS_PER_READ: usize = 25;
 /// What a comparison weighs besides, in reads. It is not worth it for a few objects.
 const COMPARISON_BASE: usize = 5;
 /// Number of parents from which what is ordered for all of them is estimated.
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn few_objects_are_read_one_by_one() {
         assert_eq!(FoldedReads::of(4, PERIOD).play(4), [(4, 0); 10]);
-        assert_eq!(FoldedReads::of(54, PERIOD).play(1_000), [(54, 0); 10], "of many, a list would be dearer");
+        assert_eq!(FoldedReads::of(44, PERIOD).play(1_000), [(44, 0); 10], "of many, a list would be dearer");
     }
 
     #[test]

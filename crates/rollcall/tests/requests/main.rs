@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use store_client::{TimedRequest, StoreClient};
+use store_client::{StoreClient, TimedRequest};
 
 /// Namespaces of the parents.
 const NAMESPACES: u32 = 10;

@@ -39,12 +39,17 @@ impl WishBits {
     fn wanted_conditions(self, status: &ParentStatus) -> WantedConditions {
         let ready = match self.0 & 3 {
             0 => None,
-            1 => Some(("True", ParentReason::AllChildrenReady, "")),
+            1 => Some(("True", ParentReason::AllChildrenReady, "2 of 2 ready")),
             2 => Some(("False", ParentReason::ChildrenFailed, "1 of 2 not ready: Pod <a> & b failed")),
-            _ => Some(("Unknown", ParentReason::ChildrenPending, "")),
+            _ => Some((
+                "Unknown",
+                ParentReason::ChildrenPending,
+                "waiting for the operator to handle generation 2",
+            )),
         };
-        let reconciling = self.has(2).then_some(("True", ParentReason::ChildrenProgressing, "x"));
-        let stalled = self.has(3).then_some(("True", ParentReason::ChildrenFailed, "y"));
+        let reconciling =
+            self.has(2).then_some(("True", ParentReason::ChildrenProgressing, "1 of 2 not ready: x"));
+        let stalled = self.has(3).then_some(("True", ParentReason::ChildrenFailed, "1 of 2 not ready: y"));
         let all = [("Ready", ready), ("Reconciling", reconciling), ("Stalled", stalled)];
         let wish = all.into_iter().filter_map(|(kind, wish)| Some((kind, wish?)));
         let entries: Vec<_> = wish

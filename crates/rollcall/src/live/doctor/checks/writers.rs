@@ -68,7 +68,7 @@ mod tests {
     use serde_json::{Value, json};
 
     fn database(manager: &str, reason: &str, owned: &Value) -> Value {
-        let entry = json!({ "type": "Ready", "status": "True", "reason": reason, "message": "",
+        let entry = json!({ "type": "Ready", "status": "True", "reason": reason, "message": "1 of 1 ready",
             "lastTransitionTime": "2026-01-01T00:00:00Z" });
         let fields = json!([{ "manager": manager, "operation": "Update", "subresource": "status",
             "fieldsV1": { "f:status": { "f:conditions": owned } } }]);

@@ -127,18 +127,7 @@ impl ConditionRenderer<'_> {
             ParentReason::RuleChanged => {
                 "the rule for its children changed, and they could not be evaluated again yet".to_owned()
             }
-            _ => {
-                let text = causes.causes_text(parent, policy, GroupRole::Critical, now);
-                match total - ready {
-                    // A child that was missing has just come, and the answer is not evaluated anew yet.
-                    _ if text.is_empty() => {
-                        format!("0 of {total} not ready: its children have changed, and are evaluated again")
-                    }
-                    0 if answer.reason == ParentReason::DeadlineExceeded => format!("{NOT_IN_TIME}{text}"),
-                    0 => text,
-                    unready => format!("{unready} of {total} not ready: {text}"),
-                }
-            }
+            _ => self.unready_text(parent, policy, answer, now),
         };
         let cycles = match self.causes.engine.reader().cyclic_edge_count(parent, policy) {
             0 => String::new(),
@@ -147,6 +136,21 @@ impl ConditionRenderer<'_> {
         let finalizers = self.flaps.text_about(&self.causes, parent, policy);
         let between = if finalizers.is_empty() { "" } else { "; " };
         truncate_text(text + &cycles + between + &finalizers, MAX_MESSAGE_BYTES)
+    }
+
+    /// Describes what keeps a parent from being ready.
+    fn unready_text(&self, parent: ObjectId, policy: PolicyId, answer: PolicyAnswer, now: Time) -> String {
+        let PolicyAnswer { total, ready, reason, .. } = answer;
+        let text = self.causes.causes_text(parent, policy, GroupRole::Critical, now);
+        match total - ready {
+            // A child that was missing has just come, and the answer is not evaluated anew yet.
+            _ if text.is_empty() => {
+                format!("0 of {total} not ready: its children have changed, and are evaluated again")
+            }
+            0 if reason == ParentReason::DeadlineExceeded => format!("{NOT_IN_TIME}{text}"),
+            0 => text,
+            unready => format!("{unready} of {total} not ready: {text}"),
+        }
     }
 
     /// Describes a ready parent: critical children that are not ready and are counted on all the same, and optional ones.

@@ -127,7 +127,7 @@ async fn shared(tenant: &TestTenant) -> Result<()> {
 /// Our entry, and then the list with it and one more, written as one piece by somebody else.
 async fn rewritten(tenant: &TestTenant) -> Result<()> {
     let entry = |kind: &str, reason: &str| {
-        json!({ "type": kind, "status": "True", "reason": reason, "message": "", "observedGeneration": 1,
+        json!({ "type": kind, "status": "True", "reason": reason, "message": "1 of 1 ready", "observedGeneration": 1,
             "lastTransitionTime": "2026-01-01T00:00:00Z" })
     };
     let ours = entry("Ready", "AllChildrenReady");

@@ -3,6 +3,7 @@
 
 mod accept;
 mod admission;
+mod claim_changes;
 mod compile;
 pub mod crd;
 mod fnv;
@@ -17,9 +18,11 @@ mod kept_scripts;
 mod kept_state;
 mod kept_text;
 mod kind_plan;
+mod left_policy;
 mod library_rules;
 pub mod offline;
 mod other_policy;
+mod other_releases;
 mod plan;
 mod policy_checker;
 mod policy_claim;
@@ -35,11 +38,13 @@ mod release_claims;
 mod rule_changes;
 mod selector;
 mod stub;
+mod written_conditions;
 mod written_policy;
 mod yaml;
 
 pub use accept::{AcceptedSpec, PolicyBook};
 pub use admission::{check_written_group_spec, check_written_spec};
+pub use claim_changes::ClaimChange;
 pub use compile::{CompiledPolicy, compile, compile_with, is_status_owned_by_others};
 pub use former_types::FormerTypes;
 pub use found_policy::{FoundPolicy, RefusedPolicy, read_policy};
@@ -52,6 +57,7 @@ pub use kept_state::KeptState;
 pub use kind_plan::{AwaitedInput, KindPlan};
 pub use library_rules::{LibraryRules, LibraryState, UnreadLibraries, compile_library_rule};
 pub use other_policy::{OtherPolicy, OtherSpecs};
+pub use other_releases::OtherReleases;
 pub use plan::{IdRegistry, RECORD_KIND, Released, WatchPlan, build_plan};
 pub use policy_claim::PolicyClaim;
 pub use policy_file::{
@@ -67,5 +73,6 @@ pub use ready_rule::{ConfigMapName, GroupRule};
 pub use release_claims::{ClaimedScope, OwnClaim, PolicyClaims, ReleaseIdentity};
 pub use rule_changes::changed_rules;
 pub use selector::parse_label_selector as parse_selector;
+pub use written_conditions::{add_conditions, conditions_of};
 pub use written_policy::WrittenPolicy;
 pub use yaml::to_yaml;

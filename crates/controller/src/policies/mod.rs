@@ -1,7 +1,6 @@
 //! Policies of the cluster: watched, confirmed where they are gone, and reported on in their status.
 
 mod acceptance_notices;
-mod claim_changes;
 mod conditions;
 mod departures;
 mod disruption_budgets;
@@ -9,11 +8,9 @@ mod grants;
 mod group_policies;
 mod inventory_client;
 mod inventory_map;
-mod left_policy;
 mod listing_grace;
 mod live_policy;
 mod namespace_selection;
-mod other_releases;
 mod own_account;
 mod policy_task;
 mod policy_task_state;
@@ -25,7 +22,6 @@ mod script_libraries;
 mod status;
 mod task_inputs;
 mod watched_kinds;
-mod written_conditions;
 
 pub(crate) use grants::GrantSettings;
 pub(crate) use inventory_client::InventorySettings;

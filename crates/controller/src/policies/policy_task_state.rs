@@ -7,8 +7,8 @@ use std::time::Duration;
 use aggregator::Acceptance;
 use futures::stream::BoxStream;
 use policy::{
-    FormerTypes, FoundPolicy, IdRegistry, KeptState, KindKey, PolicyBook, PolicyInUse, PolicySettings,
-    PresentPolicy, Released, read_policy,
+    ClaimChange, FormerTypes, FoundPolicy, IdRegistry, KeptState, KindKey, OtherReleases, PolicyBook,
+    PolicyInUse, PolicySettings, PresentPolicy, Released, add_conditions, conditions_of, read_policy,
 };
 use readiness::Time;
 use rollcall_core::StagedList;
@@ -18,16 +18,13 @@ use watcher::plan::LabelMatcher;
 use watcher::wire::ChildObject;
 use watcher::{ApiFailureCause, FollowEvent, FollowFailure, ParentObject};
 
-use super::claim_changes::ClaimChange;
 use super::departures::Departures;
 use super::disruption_budgets::DisruptionBudgets;
 use super::group_policies::GroupPolicies;
 use super::inventory_client::InventoryResult;
 use super::namespace_selection::{NamespaceLabels, RelistSchedule};
-use super::other_releases::OtherReleases;
 use super::rights::RightsReviewer;
 use super::script_libraries::ScriptLibraries;
-use super::written_conditions::{add_conditions, conditions_of};
 use crate::failure_reporter::FailureReporter;
 
 /// Time after which the Trues of a policy that is refused, and was never accepted, are taken back.

@@ -13,7 +13,7 @@ use futures::stream::FuturesUnordered;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use kube::core::PartialObjectMeta;
-use policy::{FoundPolicy, PolicyBook, PolicyInUse, ReleaseIdentity};
+use policy::{ClaimChange, FoundPolicy, PolicyBook, PolicyInUse, ReleaseIdentity};
 use readiness::Time;
 use rustc_hash::FxHasher;
 use serde_json::{Value, json};
@@ -22,7 +22,6 @@ use tracing::{debug, warn};
 use watcher::status::FIELD_MANAGER;
 
 use super::acceptance_notices::acceptance_notice;
-use super::claim_changes::ClaimChange;
 use super::conditions::{DecidedPolicy, MissingRights, policy_status};
 use super::grants::GrantFindings;
 use super::listing_grace::ListingGrace;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use policy::{FoundPolicy, PolicyBook, Released};
+use policy::{FoundPolicy, OtherReleases, PolicyBook, Released};
 use readiness::Time;
 use tokio::sync::watch;
 use watcher::FollowEvent;
@@ -15,7 +15,6 @@ use watcher::wire::ChildObject;
 use super::disruption_budgets::DisruptionBudgets;
 use super::grants::{GrantResult, RightsGranter};
 use super::namespace_selection::RelistSchedule;
-use super::other_releases::OtherReleases;
 use super::policy_task_state::REFUSED_FOR_LONG;
 use super::rights::{ReviewResult, RightsReviewer};
 use super::script_libraries::ScriptLibraries;

@@ -6,10 +6,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use policy::{ClaimedScope, KindKey, OwnClaim, PolicyClaims, Released};
 use readiness::Time;
 
 use super::claim_changes::ClaimChange;
+use super::plan::Released;
+use super::policy_in_use::KindKey;
+use super::release_claims::{ClaimedScope, OwnClaim, PolicyClaims};
 
 /// Time in which another release may accept the policy before this one says that nobody has it. 15 s.
 const WITHDRAWN_AFTER: Duration = Duration::from_secs(15);

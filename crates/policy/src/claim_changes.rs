@@ -3,14 +3,18 @@
 use std::sync::Arc;
 
 use api::policy::{AcceptedPolicy, ReleaseClaim};
-use policy::{AcceptedSpec, FoundPolicy, PolicyReason, ReleaseIdentity};
 use readiness::Time;
 use serde_json::{Value, json};
 use watcher::status::time;
 
+use super::accept::AcceptedSpec;
+use super::found_policy::FoundPolicy;
+use super::policy_reason::PolicyReason;
+use super::release_claims::ReleaseIdentity;
+
 /// A change of what this release says of a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum ClaimChange {
+pub enum ClaimChange {
     /// It has accepted it. Said before anything is written on parents.
     Accept {
         /// The spec that it was accepted with, if it ever was.
@@ -18,19 +22,24 @@ pub(super) enum ClaimChange {
         /// Releases whose claims end by it: they had the same parents.
         ended: Vec<String>,
     },
-    /// It does not select it any more, and nobody else has accepted it: what it says is to be taken back. Where it is shared,
-    /// others have some of its parents.
-    Withdraw { is_shared: bool },
+    /// It does not select it any more, and nobody else has accepted it: what it says is to be taken back.
+    Withdraw {
+        /// Others have some of its parents.
+        is_shared: bool,
+    },
     /// It does not select it any more, and others have it.
     HandOver,
     /// What it said is taken back.
-    Forget { is_shared: bool },
+    Forget {
+        /// Others have some of its parents.
+        is_shared: bool,
+    },
 }
 
 impl ClaimChange {
     /// What is to be said of a policy that is in use here, where its status does not say it. The first claim since this release
     /// selects it ends those of releases that had the same parents: who has it too says so again.
-    pub(super) fn accept(
+    pub fn accept(
         found: &FoundPolicy,
         accepted: Option<&AcceptedSpec>,
         release: &ReleaseIdentity,
@@ -51,7 +60,7 @@ impl ClaimChange {
     }
 
     /// The patch of a policy that says it. What takes something away holds for the version of it that was read.
-    pub(super) fn patch(&self, found: &FoundPolicy, release: &ReleaseIdentity, now: Time) -> Value {
+    pub fn patch(&self, found: &FoundPolicy, release: &ReleaseIdentity, now: Time) -> Value {
         let own = |claim: Value| json!({ "acceptedBy": { release.name.as_str(): claim } });
         let mut status = match self {
             ClaimChange::Accept { accepted, ended } => {

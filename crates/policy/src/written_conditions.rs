@@ -1,11 +1,13 @@
 //! Which conditions policies write on which parents.
 
-use policy::{CompiledPolicy, Released};
 use watcher::status::written_types;
+
+use super::compile::CompiledPolicy;
+use super::plan::Released;
 
 /// Types of conditions that these policies write, by parent kind. Not on ReadinessGroups: what is written there goes with
 /// the group, and those of another release are not for this one to clean.
-pub(super) fn conditions_of<'p>(policies: impl IntoIterator<Item = &'p CompiledPolicy>) -> Released {
+pub fn conditions_of<'p>(policies: impl IntoIterator<Item = &'p CompiledPolicy>) -> Released {
     let mut written = Released::new();
     for compiled in policies.into_iter().filter(|compiled| compiled.shape.is_none()) {
         let key = (compiled.parent.group.clone(), compiled.parent.kind.clone());
@@ -16,7 +18,7 @@ pub(super) fn conditions_of<'p>(policies: impl IntoIterator<Item = &'p CompiledP
 }
 
 /// Adds types of conditions to others.
-pub(super) fn add_conditions(to: &mut Released, types: Released) {
+pub fn add_conditions(to: &mut Released, types: Released) {
     for (key, types) in types {
         to.entry(key).or_default().extend(types);
     }

@@ -4,25 +4,29 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use policy::{
-    ClaimedScope, FoundPolicy, KindKey, OtherPolicy, OtherSpecs, OwnClaim, PolicyClaims, PolicySettings,
-    ReleaseIdentity, Released, WrittenPolicy,
-};
 use readiness::Time;
 use rollcall_core::StagedList;
 
 use super::claim_changes::ClaimChange;
+use super::found_policy::FoundPolicy;
 use super::left_policy::LeftPolicy;
+use super::other_policy::{OtherPolicy, OtherSpecs};
+use super::plan::Released;
+use super::policy_in_use::KindKey;
+use super::protected_kinds::PolicySettings;
+use super::release_claims::{ClaimedScope, OwnClaim, PolicyClaims, ReleaseIdentity};
 use super::written_conditions::{add_conditions, conditions_of};
+use super::written_policy::WrittenPolicy;
 
 /// Time in which a policy that no release has accepted, as far as its status says, may have been accepted all the same: by a
 /// release that could not say so yet. 2 min.
 const ACCEPTED_WITHIN: Duration = Duration::from_mins(2);
 
 /// Policies that the labels of this release do not select.
-#[derive(Default)]
-pub(super) struct OtherReleases {
-    pub(super) release: ReleaseIdentity,
+#[derive(Debug, Default)]
+pub struct OtherReleases {
+    /// The release whose labels do not select them.
+    pub release: ReleaseIdentity,
     policies: StagedList<String, FoundPolicy>,
     /// Specs of theirs that were compiled.
     specs: BTreeMap<String, Arc<OtherSpecs>>,
@@ -33,21 +37,24 @@ pub(super) struct OtherReleases {
 }
 
 impl OtherReleases {
-    pub(super) fn begin_list(&mut self) {
+    /// A list begins.
+    pub fn begin_list(&mut self) {
         self.policies.begin_list();
     }
 
-    pub(super) fn finish_list(&mut self) {
+    /// The list is complete: what it lacks is gone.
+    pub fn finish_list(&mut self) {
         self.specs.clear();
         self.policies.finish_list();
     }
 
-    pub(super) fn stage(&mut self, found: FoundPolicy) {
+    /// Stages one of the list under way.
+    pub fn stage(&mut self, found: FoundPolicy) {
         self.policies.stage_item(found.name.clone(), found);
     }
 
     /// Returns `true` if this one is among them.
-    pub(super) fn contains(&self, found: &FoundPolicy) -> bool {
+    pub fn contains(&self, found: &FoundPolicy) -> bool {
         self.policies
             .items()
             .and_then(|items| items.get(&found.name))
@@ -56,7 +63,7 @@ impl OtherReleases {
 
     /// Handles one that was created or changed; `true` where it may speak for other parents than before, or other releases
     /// may have it.
-    pub(super) fn apply(&mut self, found: &FoundPolicy) -> bool {
+    pub fn apply(&mut self, found: &FoundPolicy) -> bool {
         let before = self.policies.apply_item(found.name.clone(), found.clone());
         let is_same = |before: &FoundPolicy| {
             (&before.uid, &before.spec, &before.labels) == (&found.uid, &found.spec, &found.labels)
@@ -75,7 +82,7 @@ impl OtherReleases {
     }
 
     /// Handles one that is gone, or is this release's now; `true` if it was another's.
-    pub(super) fn remove(&mut self, name: &str) -> bool {
+    pub fn remove(&mut self, name: &str) -> bool {
         self.unaccepted.remove(name);
         self.left.remove(name);
         self.specs.remove(name);
@@ -83,14 +90,14 @@ impl OtherReleases {
     }
 
     /// What this one has left on parents that this release had; nothing where others have it.
-    pub(super) fn left_behind(&self, name: &str) -> Released {
+    pub fn left_behind(&self, name: &str) -> Released {
         let left = self.left.get(name).filter(|left| !left.is_handed_over(&self.release.namespaces));
         left.map(|left| left.writes.clone()).unwrap_or_default()
     }
 
     /// Notes what their status says now; `in_force` are policies that were in force here until now. Returns what those left
     /// that are gone.
-    pub(super) fn note<'n>(
+    pub fn note<'n>(
         &mut self,
         in_force: impl Iterator<Item = &'n str>,
         settings: &PolicySettings,
@@ -129,7 +136,7 @@ impl OtherReleases {
 
     /// What policies left that this release had: as long as it is not all taken back, by parent kind. Where others may have
     /// some, their words are kept by what is [left to them](OtherReleases::speaking).
-    pub(super) fn released(&self) -> Released {
+    pub fn released(&self) -> Released {
         let mut released = Released::new();
         let namespaces = &self.release.namespaces;
         for left in self.left.values().filter(|left| !left.is_handed_over(namespaces)) {
@@ -141,24 +148,24 @@ impl OtherReleases {
     }
 
     /// Returns `true` while what stands on parents of this kind is left alone, and may have to be taken back later.
-    pub(super) fn may_release(&self, kind: &KindKey, now: Time) -> bool {
+    pub fn may_release(&self, kind: &KindKey, now: Time) -> bool {
         self.left.values().any(|left| left.is_left_alone(now) && left.writes.contains_key(kind))
     }
 
     /// Returns `true` if this release had some of them.
-    pub(super) fn has_left(&self) -> bool {
+    pub fn has_left(&self) -> bool {
         !self.left.is_empty()
     }
 
     /// No parent of this kind has an entry any more that is to be taken back.
-    pub(super) fn note_clean(&mut self, kind: &KindKey, now: Time) {
+    pub fn note_clean(&mut self, kind: &KindKey, now: Time) {
         for left in self.left.values_mut().filter(|left| !left.is_left_alone(now)) {
             left.note_clean(kind);
         }
     }
 
     /// What speaks for parents that this release is to leave alone: what another one writes, or may write.
-    pub(super) fn speaking(&mut self, settings: &PolicySettings, now: Time) -> Vec<OtherPolicy> {
+    pub fn speaking(&mut self, settings: &PolicySettings, now: Time) -> Vec<OtherPolicy> {
         let mut speaking = Vec::new();
         for (name, found) in self.policies.items().into_iter().flatten() {
             let claims = PolicyClaims::of(found, &self.release);
@@ -186,7 +193,7 @@ impl OtherReleases {
     }
 
     /// What this release has to say of them now.
-    pub(super) fn changes(&self, now: Time) -> impl Iterator<Item = (&FoundPolicy, ClaimChange)> {
+    pub fn changes(&self, now: Time) -> impl Iterator<Item = (&FoundPolicy, ClaimChange)> {
         let items = self.policies.items().into_iter().flatten();
         items.filter_map(move |(name, found)| {
             Some((found, self.left.get(name)?.change(&self.release.namespaces, now)?))
@@ -194,7 +201,7 @@ impl OtherReleases {
     }
 
     /// When something is to be decided anew that could not be decided then.
-    pub(super) fn next_step(&self, then: Time) -> Option<Time> {
+    pub fn next_step(&self, then: Time) -> Option<Time> {
         let steps = self.left.values().filter_map(|left| left.next_step(then));
         let unaccepted = self.unaccepted.values().map(|since| *since + ACCEPTED_WITHIN);
         steps.chain(unaccepted.filter(|at| *at > then)).min()
@@ -207,10 +214,10 @@ fn is_there(items: &BTreeMap<String, FoundPolicy>, name: &str, left: &LeftPolicy
 
 #[cfg(test)]
 mod tests {
-    use policy::read_policy;
     use serde_json::json;
 
     use super::*;
+    use crate::found_policy::read_policy;
 
     fn theirs(condition: &str, parents: u32) -> FoundPolicy {
         let spec = json!({ "parent": { "group": "example.com", "kind": "Database" }, "condition": { "type": condition } });

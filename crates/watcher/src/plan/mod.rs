@@ -52,12 +52,17 @@ pub struct ElsewhereRule {
 }
 
 impl ElsewhereRule {
+    /// Returns `true` if its release may have the parents of this namespace; empty for those without one, which a release has that
+    /// is restricted to namespaces, too.
+    pub(crate) fn may_be_in(&self, namespace: &str) -> bool {
+        let is_everywhere = self.namespaces.is_empty() || namespace.is_empty();
+        is_everywhere || self.namespaces.iter().any(|own| **own == *namespace)
+    }
+
     /// Returns `true` for a parent for which it speaks, as far as that is known: `may_be_in` says whether its namespace may have
     /// labels that a selector matches.
     pub(crate) fn may_choose(&self, meta: &WireMeta, may_be_in: impl Fn(&LabelMatcher) -> bool) -> bool {
-        // Where a release is restricted to namespaces, it has the parents without one all the same.
-        let is_everywhere = self.namespaces.is_empty() || meta.namespace.is_empty();
-        (is_everywhere || self.namespaces.contains(&meta.namespace))
+        self.may_be_in(&meta.namespace)
             && self.selector.matches(&meta.labels)
             && self.namespace_selector.as_ref().is_none_or(may_be_in)
     }

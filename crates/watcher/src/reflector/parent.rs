@@ -338,6 +338,10 @@ impl ParentRow {
             let Some(condition) = target.condition.as_ref().filter(|_| is_older) else { continue };
             let Some(rule) = find(condition).filter(|rule| !taken.contains(&rule.policy)) else { continue };
             if !rule.writes(condition) {
+                // Where somebody else has that type, the entry would stand there twice.
+                if self.status.is_foreign(&rule.condition) {
+                    continue;
+                }
                 target.rename(&rule.condition);
             }
             (answer.policy, target.policy) = (rule.policy, rule.policy);

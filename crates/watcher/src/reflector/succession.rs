@@ -43,7 +43,14 @@ fn find_successor<'i>(interest: &'i Interest, condition: &str, namespace: &str) 
     let is_of = |rule: &&ParentRule| {
         rule.writes(condition) || rule.former.iter().any(|former| **former == *condition)
     };
-    let speaks = |rule: &&ParentRule| rule.is_over(namespace) && is_of(rule);
+    // It may give way to an older one of another release: which parents that chooses by labels is not known here.
+    let gives_way = |rule: &ParentRule| {
+        interest
+            .elsewhere
+            .iter()
+            .any(|other| other.outranks.contains(&rule.policy) && other.may_be_in(namespace))
+    };
+    let speaks = |rule: &&ParentRule| rule.is_over(namespace) && is_of(rule) && !gives_way(rule);
     // One in shadow mode says nothing: where another may, the word is its own.
     interest.parent.iter().filter(speaks).min_by_key(|rule| rule.is_shadow)
 }

@@ -77,6 +77,45 @@ fn edited(policy: PolicyId, condition: &str, former: &str) -> ParentRule {
     ParentRule { former: vec![former.into()], ..rule(policy, condition) }
 }
 
+#[test]
+fn a_policy_whose_new_type_is_another_releases_does_not_follow() {
+    let elsewhere = |outranks: &[PolicyId], namespaces: &[&str]| ElsewhereRule {
+        selector: LabelMatcher::default(),
+        namespace_selector: None,
+        namespaces: namespaces.iter().map(|name| (*name).into()).collect(),
+        types: vec!["Whole".into()],
+        policy: "theirs".into(),
+        outranks: outranks.to_vec(),
+    };
+    for (outranks, namespaces, follows) in [
+        (&[SUCCESSOR][..], &[][..], 0),
+        (&[SUCCESSOR], &["shop"], 0),
+        (&[SUCCESSOR], &["elsewhere"], 1),
+        // The older one rules.
+        (&[], &[], 1),
+    ] {
+        let mut newer = ruled_by(vec![edited(SUCCESSOR, "Whole", "Ready")]);
+        newer.release = vec!["Ready".into()];
+        newer.elsewhere = vec![elsewhere(outranks, namespaces)];
+        let reflector = after_edit("Ready", newer);
+        assert_eq!(reflector.succeed_policies(WIDGETS), follows, "{outranks:?} {namespaces:?}");
+    }
+}
+
+#[test]
+fn a_policy_whose_new_type_stands_there_by_somebody_else_does_not_follow() {
+    let mut widget = told("Ready");
+    let theirs = json!({"type": "Whole", "status": "False", "reason": "Because", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    widget["status"]["conditions"].as_array_mut().unwrap().push(theirs);
+    let reflector = Reflector::new(|| ());
+    apply(&reflector, &parents(vec![]), &widget);
+    let mut newer = ruled_by(vec![edited(SUCCESSOR, "Whole", "Ready")]);
+    newer.release = vec!["Ready".into()];
+    reflector.set_interest(newer);
+    assert_eq!(reflector.succeed_policies(WIDGETS), 0, "it would stand there twice");
+}
+
 /// The types that are to be taken away go with the policies.
 fn releasing(rules: Vec<ParentRule>) -> Interest {
     let release = rules.iter().flat_map(|rule| rule.former.clone()).collect();

@@ -55,8 +55,11 @@ impl LeftPolicy {
     pub(super) fn note(&mut self, claims: PolicyClaims, has_accepted: bool, writes: Released, now: Time) {
         let is_withdrawn = match claims.own {
             OwnClaim::Withdrawn => !claims.is_unclaimed,
-            // Where the definition of policies is of a version without claims, only the condition says so.
-            OwnClaim::Absent => claims.is_unselected,
+            // Where the definition of policies is of a version without claims, only the condition says so. Nothing does where
+            // others have some of its parents, once this release has taken back what it said on the rest.
+            OwnClaim::Absent => {
+                claims.is_unselected || (self.withdrawn.is_some() && !claims.releases.is_empty())
+            }
             OwnClaim::Standing => false,
         };
         let is_contradicted = self.withdrawn.is_some() && !is_withdrawn && claims.releases.is_empty();
@@ -96,15 +99,22 @@ impl LeftPolicy {
         !self.is_left_alone(now) && self.remains().next().is_none()
     }
 
+    /// Other releases have some of its parents.
+    fn is_shared(&self) -> bool {
+        !self.claims.releases.is_empty()
+    }
+
     /// Nothing of it concerns a release of these namespaces any more.
     pub(super) fn is_done(&self, namespaces: &[String], now: Time) -> bool {
-        let is_over = self.is_handed_over(namespaces) || (self.is_taken_back(now) && !self.has_accepted);
+        // What others have accepted stays accepted.
+        let is_forgotten = !self.has_accepted || self.is_shared();
+        let is_over = self.is_handed_over(namespaces) || (self.is_taken_back(now) && is_forgotten);
         self.claims.own == OwnClaim::Absent && is_over
     }
 
     /// What is to be said of it in its status now.
     pub(super) fn change(&self, namespaces: &[String], now: Time) -> Option<ClaimChange> {
-        let is_shared = !self.claims.releases.is_empty();
+        let is_shared = self.is_shared();
         if self.is_handed_over(namespaces) {
             // A claim that came back after it was withdrawn is that of another release with this one's name.
             let is_own = match self.claims.own {

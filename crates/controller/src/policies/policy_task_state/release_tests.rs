@@ -241,6 +241,35 @@ fn what_nobody_selects_any_more_is_taken_back_after_a_while_also_by_a_process_th
 }
 
 #[test]
+fn what_another_release_has_in_some_namespaces_is_taken_back_once_in_the_others() {
+    for restarted in [false, true] {
+        let mut policies = [manifest("p", "a", 1)];
+        let mut a = Release::new("a", &[], &policies);
+        settle(&mut [&mut a], &mut policies, 0);
+        relabel(&mut policies[0], "b");
+        let mut b = Release::new("b", &["red"], &policies);
+        for seconds in [0, 15, 30] {
+            settle(&mut [&mut b, &mut a], &mut policies, seconds);
+        }
+        let key = ("example.com".to_owned(), "Database".to_owned());
+        assert!(a.state.released.contains_key(&key) && a.leaves(30).0 > 0, "those of b are left to it");
+        a.state.settle_release(&key);
+        settle(&mut [&mut b, &mut a], &mut policies, 40);
+        assert_eq!(claims(&policies[0]), ["ns/b"]);
+        if restarted {
+            a = Release::new("a", &[], &policies);
+        }
+        let version = policies[0]["metadata"]["resourceVersion"].clone();
+        for seconds in [41, 60, 90, 600] {
+            settle(&mut [&mut b, &mut a], &mut policies, seconds);
+        }
+        assert_eq!(policies[0]["metadata"]["resourceVersion"], version, "nothing is said any more");
+        assert!(!a.state.others.has_left() && a.state.released.is_empty());
+        assert!(a.leaves(600).0 > 0, "those of b are left to it");
+    }
+}
+
+#[test]
 fn what_another_release_accepts_is_left_to_it_without_a_moment_in_which_it_is_taken_back() {
     for taken_over_after in [0, 14, 20] {
         let mut policies = [manifest("p", "a", 1)];

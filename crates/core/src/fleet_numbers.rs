@@ -109,14 +109,14 @@ impl FleetNumbers {
                 let known = self.not_ready_since(key).unwrap_or(now);
                 anew.insert(key, sources.find(&state, known));
             }
-            anew.set_left(reflector, parent);
         }
-        let mut unruled = Vec::new();
+        // Also one that no policy rules, or that none has evaluated yet.
+        let mut outranked = Vec::new();
         reflector.for_each_row(|id, row| {
-            let parent = row.parent.as_ref().filter(|parent| parent.targets.is_empty());
-            unruled.extend(parent.map(|_| id));
+            let parent = row.parent.as_ref().filter(|parent| !parent.outranked().is_empty());
+            outranked.extend(parent.map(|_| id));
         });
-        for parent in unruled {
+        for parent in outranked {
             anew.set_left(reflector, parent);
         }
         anew

@@ -83,6 +83,9 @@ pub(super) fn decode_spec(
             .extend(unread.map(|field| format!("{}: not understood and left out: {field}", entry.name)));
         if entry.uid.is_empty() || entry.name.is_empty() {
             complaints.push("an outcome without name or uid is passed over".to_owned());
+        } else if outcomes.iter().any(|earlier: &RememberedOutcome| *earlier.uid == *entry.uid) {
+            // Rollcall has each object once. Of two words about one the second would count in the place of the first.
+            complaints.push(format!("{}: told of twice: the second is passed over", entry.name));
         } else {
             outcomes.push(recall_outcome(entry, *kind));
         }

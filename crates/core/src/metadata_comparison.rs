@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use aggregator::{KindId, ObjectId};
+use timer::Seed;
 use watcher::reflector::Reflector;
 use watcher::wire::WireMeta;
 
@@ -40,7 +41,7 @@ impl MetadataComparison {
 
     /// Digest of what was held, objects and versions: where it is the same as before, nothing was observed since.
     pub fn held_digest(&self) -> u64 {
-        let mixed = |(id, version): (&ObjectId, &u64)| mix(mix(u64::from(*id)).wrapping_add(*version));
+        let mixed = |(id, version): (&ObjectId, &u64)| Seed(u64::from(*id)).number_for(*version);
         self.versions.iter().map(mixed).fold(0, u64::wrapping_add)
     }
 
@@ -82,12 +83,4 @@ impl MetadataComparison {
         let missing = missing.into_iter().map(HeldObject::into_read).take(most);
         OutdatedReads { reads: behind.into_iter().take(most).chain(missing).collect(), are_all }
     }
-}
-
-/// The finalizer of splitmix64: numbers that are close to each other have nothing in common afterwards.
-fn mix(number: u64) -> u64 {
-    let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ (number >> 31)
 }

@@ -78,7 +78,7 @@ pub fn apply_accepted(reflector: &Reflector, write: &ParentWrite, answer: &Paren
     let status = ParentStatus::read(&answer.text, &own);
     reflector.on_write_accepted(&answer.child.meta.uid, &write.wanted.entries, &status);
     let applied = reflector.apply_answer(write.kind, &answer.child, Some(&answer.text));
-    // By the reason alone a condition of Rollcall's is known again where its list has one owner, and to the next process. One with
+    // One with a reason of ours stands as it was sent, or in other words, and is ours for as long as it does. One with
     // another reason is there, in the words of an admission webhook: it is to be set right, as where somebody overwrites it.
     let stands = |held: &OwnedCondition| held.parent_reason().is_some() || held.is_rewritten();
     let is_kept = types.iter().all(|kind| status.our_entry(kind).is_some_and(stands));

@@ -190,6 +190,13 @@ impl ParentDelivery {
         self.open.contention.may_add_types(now)
     }
 
+    /// Others forestalled a write that added types: it is repeated without them, and backs off where it was sent so already.
+    fn withhold_types(&mut self, apart: JitterKey, now: Time) {
+        if !self.open.contention.record_forestalled(now) {
+            self.back_off(apart, now);
+        }
+    }
+
     /// The parent says all that it was to say.
     fn end_contention(&mut self, now: Time) {
         let left = self.open.contention.after_told(now);
@@ -317,12 +324,9 @@ impl ParentDelivery {
             {
                 self.record_overwrite(apart, now);
             }
-            DeliveryOutcome::Contended if self.open.contention.record_forestalled(now) => {}
+            DeliveryOutcome::Contended => self.withhold_types(apart, now),
             // A parent that the server says is gone, and lists all the same, is still there to be written.
-            DeliveryOutcome::Written
-            | DeliveryOutcome::Conflict
-            | DeliveryOutcome::Contended
-            | DeliveryOutcome::Gone => {
+            DeliveryOutcome::Written | DeliveryOutcome::Conflict | DeliveryOutcome::Gone => {
                 self.back_off(apart, now);
             }
             DeliveryOutcome::Pruned => self.open.state = DeliveryState::Pruned(sent),

@@ -13,6 +13,7 @@ use http_body::Frame;
 use http_body_util::StreamBody;
 use http_body_util::combinators::UnsyncBoxBody;
 use kube::client::Body;
+use percent_encoding::percent_decode_str;
 use sandbox::store::{EpochMillis, SandboxStore, StoreRequest, StoreResponse, WatchCursor};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -139,7 +140,8 @@ impl tower_service::Service<Request<Body>> for StoreClient {
         Box::pin(async move {
             let (head, body) = request.into_parts();
             let header = |name: &str| Some(head.headers.get(name)?.to_str().ok()?.to_owned());
-            let target = decoded(&head.uri.to_string());
+            let uri = head.uri.to_string();
+            let target = percent_decode_str(&uri).decode_utf8_lossy();
             let target =
                 target.split_once("://").map_or(&*target, |(_, rest)| &rest[rest.find('/').unwrap()..]);
             let request = StoreRequest {
@@ -153,17 +155,6 @@ impl tower_service::Service<Request<Body>> for StoreClient {
             Ok(client.answer(&request))
         })
     }
-}
-
-/// The text without its percent-encoding.
-fn decoded(text: &str) -> String {
-    let mut parts = text.split('%');
-    let mut out = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        out.push(char::from(u8::from_str_radix(&part[..2], 16).unwrap()));
-        out.push_str(&part[2..]);
-    }
-    out
 }
 
 fn named_target(request: &StoreRequest) -> String {

@@ -13,7 +13,7 @@ use crate::status::{ConditionEntry, ParentStatus};
 pub(super) struct LastWrite {
     /// What was sent, where the schema drops some field of a condition.
     pub(super) sent: Box<[ConditionEntry]>,
-    /// What came back without our reasons. Where a list has one owner, nothing else tells that it is ours: it is, for as
+    /// What came back in other words than ours. Where a list has one owner, nothing else tells that it is ours: it is, for as
     /// long as it stands so.
     pub(super) returned: Box<[ConditionEntry]>,
 }

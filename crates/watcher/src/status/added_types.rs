@@ -16,13 +16,9 @@ pub(super) fn adds_type(status: &ParentStatus, entry: &ConditionEntry) -> bool {
 /// Leaves out the entries that are of a type to be added, so that those that stand can be changed whatever others write. The
 /// condition of a policy is left out only where it takes no other's place: a parent without any would say less than before.
 pub fn withhold_added_types(status: &ParentStatus, wanted: &mut WantedConditions) {
-    let is_wanted = |held: &&OwnedCondition| wanted.entries.iter().any(|entry| entry.r#type == held.kind());
-    let is_main = |held: &&OwnedCondition| !own::is_beside_ready(held.kind());
-    let (all, kept) = (
-        status.ours.iter().filter(is_main).count(),
-        status.ours.iter().filter(is_main).filter(is_wanted).count(),
-    );
-    let all_stay = kept > 0 && kept == all;
+    let is_wanted = |held: &OwnedCondition| wanted.entries.iter().any(|entry| entry.r#type == held.kind());
+    let mut main = status.ours.iter().filter(|held| !own::is_beside_ready(held.kind())).peekable();
+    let all_stay = main.peek().is_some() && main.all(is_wanted);
     wanted.entries.retain(|entry| {
         let may_wait = all_stay || own::is_beside_ready(&entry.r#type);
         !(may_wait && adds_type(status, entry))

@@ -44,7 +44,7 @@ impl<'a> OwnTypes<'a> {
         self
     }
 
-    /// These entries too, as they stand: the server returned them for what was written, without our reasons.
+    /// These entries too, as they stand: the server returned them for what was written, in other words.
     pub(crate) fn returning(mut self, returned: &'a [ConditionEntry]) -> OwnTypes<'a> {
         self.returned = returned;
         self

@@ -48,6 +48,10 @@
 //! In drawn histories PodDisruptionBudgets come and go behind lists that break off, and pods are drained within them and beyond: each
 //! workload is judged by what the service was told of them in whole when it was last read.
 //!
+//! In its fourth history another release of Rollcall has policies over the same parents, and policies move between the two by their
+//! labels. What that release says by a policy that it has, and that is the older one, is never taken away; to the product it looks
+//! like its own words.
+//!
 //! At the end faults stop; after a quiet span the conditions of every parent, and every answer that is not written, equal the result
 //! of an oracle that reads nothing but the store, and a restart writes nothing.
 
@@ -104,6 +108,9 @@ pub fn play_seed(seed: u64, layout: StreamLayout, sabotage: Option<Sabotage>) ->
     if part == Some(SabotagedPart::Resolution) {
         play_cluster(&mut run, layout, sabotage, HistoryKind::ChangingResolution);
     }
+    if part == Some(SabotagedPart::SharedCluster) {
+        play_cluster(&mut run, layout, sabotage, HistoryKind::SharedCluster);
+    }
     if run.failure.is_none()
         && part.is_none_or(|part| matches!(part, SabotagedPart::Cluster | SabotagedPart::Memory))
     {
@@ -152,6 +159,14 @@ pub fn play_changing_policies(seed: u64, layout: StreamLayout) -> SimulationRun 
 pub fn play_changing_resolution(seed: u64, layout: StreamLayout) -> SimulationRun {
     let mut run = SimulationRun::new(seed);
     play_cluster(&mut run, layout, None, HistoryKind::ChangingResolution);
+    run
+}
+
+/// Plays the history of one seed in which another release has policies, too, and policies move between the two, to its end, or to
+/// the first violated invariant.
+pub fn play_shared_cluster(seed: u64, layout: StreamLayout) -> SimulationRun {
+    let mut run = SimulationRun::new(seed);
+    play_cluster(&mut run, layout, None, HistoryKind::SharedCluster);
     run
 }
 

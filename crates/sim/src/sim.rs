@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use readiness::saturating_millis;
 use rollcall_core::{KindEvent, ParentWrite};
 
-use crate::actors::{HistoryActors, inject_fault};
+use crate::actors::{HistoryActors, OtherRelease, inject_fault};
 use crate::judges::{
     AnswerJudge, CheckedParents, CommitJudge, JudgedMoment, NumberJudge, OverlapJudge, PlanWatch,
     ReaderJudge, WordsJudge, WriteTroubles, check_decision, check_end, describe_answers,
@@ -31,6 +31,8 @@ const MAX_TURNS_PER_INSTANT: u32 = 2_000;
 /// Simulation of one seed.
 pub(crate) struct Sim {
     actors: HistoryActors,
+    /// Another release, in histories in which there are two.
+    other_release: Option<OtherRelease>,
     /// The world and the service, which the wires connect.
     stage: SimStage,
     kind_wires: KindWires,
@@ -60,20 +62,22 @@ impl Sim {
         streams: SeedStreams,
         (sabotage, kind): (Option<Sabotage>, HistoryKind),
         actors: HistoryActors,
-        world: SimWorld,
+        mut world: SimWorld,
     ) -> Sim {
         let (seed, scenario) = (streams.seed, world.scenario.clone());
         let service = ServiceUnderTest::new(streams, sabotage);
         let feed = ObjectFeed::new(service.core.reflector.clone(), scenario.clone(), sabotage);
         let has_budgets = matches!(actors, HistoryActors::Drawn(_));
+        let is_shared = kind == HistoryKind::SharedCluster;
         Sim {
             actors,
+            other_release: is_shared.then(|| OtherRelease::draw(streams, &mut world)).flatten(),
             budgets: BudgetWatch::draw(streams, sabotage).filter(|_| has_budgets),
             kind_wires: KindWires::new(streams, scenario.kinds.len(), sabotage),
             rules: RuleWire::default(),
             reads: LiveReadWire::new(seed, sabotage),
             writes: StatusWriteWire::new(sabotage),
-            policy_watch: PolicyWatch::new(streams, sabotage, kind),
+            policy_watch: PolicyWatch::new(streams, sabotage, kind, &scenario),
             plan_watch: PlanWatch::default(),
             checked: CheckedParents::default(),
             answers: AnswerJudge::default(),
@@ -184,7 +188,18 @@ impl Sim {
     }
 
     fn dispatch_event(&mut self, event: SimEvent) {
-        let Sim { actors, stage, kind_wires, rules, reads, policy_watch, takeovers, budgets, .. } = self;
+        let Sim {
+            actors,
+            stage,
+            kind_wires,
+            rules,
+            reads,
+            policy_watch,
+            takeovers,
+            budgets,
+            other_release,
+            ..
+        } = self;
         match event {
             SimEvent::ActorStep => actors.step_actors(&mut stage.world),
             SimEvent::Churn => actors.step_churn(&mut stage.world),
@@ -210,6 +225,11 @@ impl Sim {
             SimEvent::Answered(answered) => reads.receive_read(stage, *answered),
             SimEvent::Drift(awaited) => count_drift(stage, &awaited),
             SimEvent::Audit(kind) => reads.audit_kind(stage, kind_wires, kind),
+            SimEvent::OtherRelease(step) => {
+                if let Some(other) = other_release {
+                    other.run_step(&mut stage.world, step);
+                }
+            }
             SimEvent::Policy(event) => policy_watch.run_event(stage, kind_wires, event),
         }
     }

@@ -3,7 +3,8 @@
 //! `ROLLCALL_SIM_SEEDS=N` plays N of them, from `ROLLCALL_SIM_START`; `ROLLCALL_SIM_SEED=S` plays one and prints its
 //! log. A third of them are played with policies that change, too, or all of them with `ROLLCALL_SIM_POLICIES=1`;
 //! `ROLLCALL_SIM_POLICY_SEED=S` plays one of those. As many are played with labels of namespaces, scripts of a ConfigMap and
-//! ReadinessGroups that change, too; `ROLLCALL_SIM_RESOLUTION_SEED=S` plays one of those.
+//! ReadinessGroups that change, too; `ROLLCALL_SIM_RESOLUTION_SEED=S` plays one of those; and as many with another release that has
+//! policies, too: `ROLLCALL_SIM_SHARED_CLUSTER_SEED=S`.
 //!
 //! Each concern draws from a stream of its own. When the seeds that are remembered as shared were found, all faults and delays
 //! drew from one, and they are played so: `ROLLCALL_SIM_SHARED=1` plays others so too. Those that were found before there were more
@@ -22,7 +23,7 @@ use std::thread;
 
 use sim::{
     MemoryCounts, Sabotage, SimulationCounts, SimulationRun, StreamLayout, play_changing_policies,
-    play_changing_resolution, play_seed,
+    play_changing_resolution, play_seed, play_shared_cluster,
 };
 
 /// Default number of seeds.
@@ -269,6 +270,23 @@ fn every_invariant_holds_while_labels_and_scripts_change() {
         failures(&seeds, play_changing_resolution, "cargo test -p sim --test seeds labels_and_scripts");
     println!("{count} seeds from {}, {} in all: {sum:?}", seed_range().start, seeds.len());
     let failed: Vec<String> = failed.iter().map(|f| f.replace("SIM_SEED", "SIM_RESOLUTION_SEED")).collect();
+    assert!(failed.is_empty(), "\n{}", failed.join("\n"));
+}
+
+#[test]
+fn every_invariant_holds_beside_another_release() {
+    if let Some(seed) = number("ROLLCALL_SIM_SHARED_CLUSTER_SEED") {
+        return play_aloud(seed, play_shared_cluster);
+    }
+    let range = seed_range();
+    let count = range.end - range.start;
+    let count = if number("ROLLCALL_SIM_POLICIES").is_some() { count } else { count.div_ceil(3) };
+    let seeds = with_remembered(range.start..range.start + count, &[], &[]);
+    let (sum, failed) =
+        failures(&seeds, play_shared_cluster, "cargo test -p sim --test seeds another_release");
+    println!("{count} seeds from {}, {} in all: {sum:?}", seed_range().start, seeds.len());
+    let failed: Vec<String> =
+        failed.iter().map(|f| f.replace("SIM_SEED", "SIM_SHARED_CLUSTER_SEED")).collect();
     assert!(failed.is_empty(), "\n{}", failed.join("\n"));
 }
 

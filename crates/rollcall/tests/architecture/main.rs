@@ -60,7 +60,7 @@ const ARROWS: [(&str, &[&str]); 20] = [
         ],
     ),
     ("sandbox", &["rollcall-rfc3339"]),
-    ("sim", &["aggregator", "readiness", "rollcall-core", "rules", "sandbox", "timer", "watcher"]),
+    ("sim", &["aggregator", "policy", "readiness", "rollcall-core", "rules", "sandbox", "timer", "watcher"]),
     (
         "fuzz",
         &[

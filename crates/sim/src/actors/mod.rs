@@ -9,6 +9,7 @@ mod history_actors;
 mod manifests;
 mod operator;
 mod operator_visit;
+mod other_release;
 mod script;
 mod scripted_actors;
 
@@ -19,4 +20,5 @@ pub(crate) use drains::DrainActors;
 pub(crate) use faults::inject_fault;
 pub(crate) use history_actors::HistoryActors;
 pub(crate) use operator_visit::OperatorVisit;
+pub(crate) use other_release::OtherRelease;
 pub(crate) use scripted_actors::{ScriptedActors, write_condition};

@@ -10,6 +10,7 @@ use super::checked_generation::{CheckedGeneration, MAX_ANSWER_LAG_MS};
 use super::judged_moment::JudgedMoment;
 use super::naive_judge::{NaiveSum, is_child};
 use super::own_entries::condition_of;
+use super::shared_parents::was_shared;
 use crate::scenario::{PolicyDef, kind_id};
 use crate::world::{ModelMark, ModelObject};
 
@@ -134,7 +135,9 @@ pub(crate) fn check_turned_true(
     phase: &CheckedGeneration,
 ) {
     // Where another client has the condition, nothing would record how long it has held.
-    let hold = condition_of(policy, parent).map_or(0, |_| saturating_millis(policy.hold));
+    let is_left = policy.shadow && was_shared(at, policy.parent);
+    let hold = condition_of(policy, parent).filter(|_| !is_left);
+    let hold = hold.map_or(0, |_| saturating_millis(policy.hold));
     let settle = saturating_millis(policy.settle);
     let name = at.describe_object(parent);
     if !phase.handled {

@@ -15,6 +15,7 @@ use super::judged_moment::{JudgedMoment, JudgedSum};
 use super::naive_judge::NaiveSum;
 use super::own_entries::entry_of;
 use super::policy_checks;
+use super::shared_parents::is_shared;
 use crate::scenario::{PolicyDef, kind_id};
 use crate::world::{BudgetReading, ModelMark, ModelObject, ModelSteadiness};
 
@@ -52,6 +53,10 @@ impl AnswerJudge {
             for parent in models.iter().filter(|t| t.kind == policy.parent) {
                 if awaits_list {
                     checked.note_taken_over(at, policy, parent);
+                    continue;
+                }
+                if is_shared(at, policy, parent) {
+                    checked.note_shared(at, policy, parent);
                     continue;
                 }
                 let awaiting = find_awaiting(at, policy, parent, &models);
@@ -240,6 +245,7 @@ fn check_dropped(
     // Also one that was taken for gone, and came back.
     let is_within = |whole_at: i64| {
         phase.child_appeared_at < whole_at
+            && phase.shared_at < whole_at
             && at.now + MAX_ANSWER_LAG_MS < whole_at + saturating_millis(policy.limits.pending)
     };
     // A rule that has not come round to a child says nothing of what its controller says.

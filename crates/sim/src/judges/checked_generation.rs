@@ -41,6 +41,8 @@ pub(crate) struct CheckedGeneration {
     pub(crate) kept_loosely_since: Option<i64>,
     /// Last time at which all children were ready, as far as was checked; `None` if this process has not seen that.
     pub(crate) whole_at: Option<i64>,
+    /// Last time at which another release may have spoken for the parent, so that the answer was not checked.
+    pub(crate) shared_at: i64,
     /// Time since which the answer has differed from the naive judge's; `None` if it agrees.
     pub(crate) differs_since: Option<i64>,
     /// What it was to say when it was last checked: where that changes, it has time again.

@@ -193,6 +193,7 @@ impl CheckedParents {
                 kept_since: None,
                 kept_loosely_since: None,
                 whole_at: None,
+                shared_at: known.map_or(0, |p| p.shared_at),
                 differs_since: None,
                 to_say: None,
                 awaits_first_check: false,
@@ -310,6 +311,22 @@ impl CheckedParents {
             && let Some(phase) = self.find_mut(policy, parent)
         {
             phase.was_ready = true;
+        }
+    }
+
+    /// Notes that another release may speak for the parent: what it is to say is checked from the beginning once that is over.
+    pub(super) fn note_shared(&mut self, at: &JudgedMoment<'_>, policy: &PolicyDef, parent: &ModelObject) {
+        let id = at.core.reflector.find_object(&parent.uid);
+        let answer = id.and_then(|id| at.core.engine.answer_of(id, policy.id));
+        let well = answer.is_some_and(|a| a.reason == ParentReason::AllChildrenReady);
+        self.apply_settle(at, policy, parent);
+        if let Some(phase) = self.find_mut(policy, parent) {
+            phase.was_ready = well;
+            phase.differs_since = None;
+            phase.unready_at_latest = at.now;
+            phase.awaits_first_check = true;
+            phase.shared_at = at.now;
+            phase.whole_at = if well { Some(at.now) } else { phase.whole_at };
         }
     }
 

@@ -10,6 +10,7 @@ use super::judged_moment::JudgedMoment;
 use super::overlap_judge::OverlapJudge;
 use super::own_entries::entry_of;
 use super::policy_checks;
+use super::shared_parents::{check_theirs, is_shared};
 use crate::scenario::PolicyDef;
 use crate::wires::{CommittedWrite, WriteInFlight, WriteSender};
 use crate::world::{ModelCondition, ModelMark, ModelObject, conditions_of};
@@ -98,7 +99,9 @@ impl CommitJudge {
                 );
             }
         }
-        let ours: Vec<&str> = old.ours.keys().chain(new.ours.keys()).map(String::as_str).collect();
+        check_theirs(at, &name, &old, &new);
+        let ours = old.ours.keys().chain(new.ours.keys()).chain(old.theirs.keys());
+        let ours: Vec<&str> = ours.map(String::as_str).collect();
         if without_own_entries(before, &ours) != without_own_entries(after, &ours) {
             let (was, is) = (without_own_entries(before, &ours), without_own_entries(after, &ours));
             return at.fail_invariant("only our own entries", format_args!("{name}: {was} became {is}"));
@@ -107,20 +110,15 @@ impl CommitJudge {
         if is_empty(after) && !is_empty(before) {
             return at.fail_invariant("only our own entries", format_args!("{name}: an empty list was left"));
         }
-        if let Some(taken) = new.ours.keys().find(|kind| old.foreign.contains(*kind)) {
-            return at.fail_invariant(
-                "only our own entries",
-                format_args!("{name}: took {taken} from another manager"),
-            );
-        }
-        if let Some(twice) = new.doubled.difference(&old.doubled).next() {
-            return at.fail_invariant("each type once", format_args!("{name}: {twice} stands there already"));
-        }
+        check_types(at, &name, &old, &new);
         self.check_entries(at, &name, &old, &new);
         policy_checks::check_release(at, &name, &old, &new);
         // A predecessor that sent the write may have given the same ids to other policies.
         let is_of = |p: &&PolicyDef| write.policies.contains(&p.id) && p.parent == kind;
         for policy in at.policies.iter().filter(is_of) {
+            if is_shared(at, policy, &new) {
+                continue;
+            }
             self.check_first_answer(at, policy, &name, (&old, &new), sender, flight.was_known_handled);
             let stood_beside = entry_of(policy, &old).is_some_and(|said| overlaps.has_put(&old.uid, said));
             if !stood_beside {
@@ -141,7 +139,7 @@ impl CommitJudge {
         let all = |model: &ModelObject| -> Vec<(String, ModelCondition)> {
             model.ours.iter().map(|(kind, said)| (kind.clone(), undated(said))).collect()
         };
-        if all(old) == all(new) {
+        if all(old) == all(new) && old.theirs == new.theirs {
             at.fail_invariant("no echo", format_args!("{name}: it said so already"));
         }
         for (kind, said) in &new.ours {
@@ -196,9 +194,26 @@ impl CommitJudge {
             }
             _ => false,
         };
-        if first && !may {
+        // The first word of another release that had the policy, or its parents, before.
+        let stood = old.theirs.get(policy.condition).is_some_and(|said| said.observed == new.generation);
+        if first && !may && !stood {
             at.fail_invariant("first word is Unknown", format_args!("{name}: {:?}", said.reason));
         }
+    }
+}
+
+/// Checks that a write takes no type of another manager, and none twice.
+fn check_types(at: &JudgedMoment<'_>, name: &str, old: &ModelObject, new: &ModelObject) {
+    if let Some(taken) = new.ours.keys().find(|kind| old.foreign.contains(*kind)) {
+        at.fail_invariant("only our own entries", format_args!("{name}: took {taken} from another manager"));
+    }
+    if let Some(twice) = new.doubled.difference(&old.doubled).next() {
+        at.fail_invariant("each type once", format_args!("{name}: {twice} stands there already"));
+    }
+    let both =
+        |parent: &ModelObject, of: &str| parent.ours.contains_key(of) && parent.theirs.contains_key(of);
+    if let Some(twice) = new.ours.keys().find(|of| both(new, of) && !both(old, of)) {
+        at.fail_invariant("each type once", format_args!("{name}: {twice} is another release's"));
     }
 }
 

@@ -18,6 +18,7 @@ mod plan_watch;
 mod policy_checks;
 mod quote_checks;
 mod reader_judge;
+mod shared_parents;
 mod shown_objects;
 mod store_oracle;
 mod store_shortfall;

@@ -13,7 +13,9 @@ pub(crate) fn entry_of<'a>(policy: &PolicyDef, parent: &'a ModelObject) -> Optio
 /// Returns the condition type that a policy writes.
 pub(crate) fn condition_of(policy: &PolicyDef, parent: &ModelObject) -> Option<&'static str> {
     let types = [given_up_for(policy, parent), Some(policy.condition), policy.fallback];
-    types.into_iter().flatten().find(|kind| !parent.foreign.contains(*kind))
+    // In shadow mode it leaves to another release what that says.
+    let is_left = |kind: &&str| policy.shadow && parent.theirs.contains_key(*kind);
+    types.into_iter().flatten().find(|kind| !parent.foreign.contains(*kind) && !is_left(kind))
 }
 
 /// Returns the fallback type if it stands on the parent although no other manager has the policy's own: that one was given up,

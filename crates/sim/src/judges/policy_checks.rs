@@ -7,6 +7,7 @@ use watcher::status::written_types;
 use super::checked_generation::{BLIND_LIMIT, MAX_ANSWER_LAG_MS};
 use super::judged_moment::JudgedMoment;
 use super::own_entries::{condition_of, entry_of};
+use super::shared_parents::is_shared;
 use crate::scenario::PolicyDef;
 use crate::world::{ModelMark, ModelObject, StoredPolicy};
 
@@ -33,12 +34,13 @@ fn is_edited_to_foreign(policy: &StoredPolicy, parent: &ModelObject) -> bool {
 /// Checks that no entry leaves a parent whose policy exists and writes.
 pub(crate) fn check_release(at: &JudgedMoment<'_>, name: &str, old: &ModelObject, new: &ModelObject) {
     let server = &at.world.policy_server;
-    let kept = server.stored.values().filter(|policy| policy.stub.parent == new.kind).find(|policy| {
+    let kept = server.selected().filter(|policy| policy.stub.parent == new.kind).find(|policy| {
         let absent = server.absent_at.get(&policy.number).copied();
         has_entry(&policy.stub, old)
             && !has_entry(&policy.stub, new)
             && absent.is_none_or(|since| since + RELEASE_LAG_MS < at.now)
             && !is_unwritten(at, policy.number)
+            && !is_shared(at, &policy.stub, new)
             && !is_edited_to_foreign(policy, new)
     });
     if let Some(number) = kept.map(|policy| policy.number) {
@@ -139,7 +141,7 @@ pub(crate) fn check_policies_in_force(at: &JudgedMoment<'_>) {
         ..policy.clone()
     };
     let mut wrong = Vec::new();
-    for stored in at.world.policy_server.stored.values() {
+    for stored in at.world.policy_server.selected() {
         let in_force = at.policies.iter().find(|policy| policy.number == stored.number).map(undated);
         let specs = at.world.policy_server.specs_by_uid.get(&stored.uid);
         let mut allowed =
@@ -151,7 +153,7 @@ pub(crate) fn check_policies_in_force(at: &JudgedMoment<'_>) {
         }
     }
     for policy in at.policies {
-        if !at.world.policy_server.stored.contains_key(&policy.number) {
+        if at.world.policy_server.selected().all(|stored| stored.number != policy.number) {
             wrong.push(format!("{} is deleted and in force", policy.name()));
         }
     }
@@ -174,9 +176,14 @@ pub(crate) fn check_entries_without_policy(at: &JudgedMoment<'_>, parent: &Model
         // A parent that has said its end is left alone.
         let types =
             [Some(first.condition), Some(first.other_condition), first.fallback].into_iter().flatten();
-        let is_left = types.filter(|of| left.contains(of)).any(|of| parent.ours.contains_key(of));
+        // Of one that has other labels now it is known what it said by the spec that was accepted last.
+        let moved = at.world.policy_server.stored.get(&first.number).filter(|_| in_force.is_none());
+        let said = moved.map(|policy| policy.said_types(parent.kind));
+        let is_known = |of: &&str| left.contains(of) && said.as_ref().is_none_or(|said| said.contains(of));
+        let is_left = types.filter(is_known).any(|of| parent.ours.contains_key(of));
         if in_force.is_none() && was_told && parent.deleted.is_none() && is_left {
-            wrong.push(format!("{} keeps an entry of policy-{}", parent.name, first.number));
+            let (name, has) = (at.describe_object(parent), parent.ours.keys());
+            wrong.push(format!("{name} keeps an entry of policy-{}: {has:?}", first.number));
         }
         let refused = in_force.is_some_and(|policy| policy.groups.is_empty());
         let types = [Some(first.condition), Some(first.other_condition), first.fallback];

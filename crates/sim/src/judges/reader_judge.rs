@@ -12,6 +12,7 @@ use super::checked_generation::{BLIND_LIMIT, MAX_ANSWER_LAG_MS};
 use super::judged_moment::JudgedMoment;
 use super::kstatus_reader::reads_current;
 use super::own_entries::given_up_for;
+use super::shared_parents::is_shared;
 use super::store_shortfall::{StoreShortfall, kinds_below};
 use super::stored_objects::StoredObjects;
 use super::words_judge::{awaits_list_below, awaits_rule_below, is_current};
@@ -91,7 +92,9 @@ impl ReaderJudge {
         let shortfall = StoreShortfall::new(at, self.stored.models());
         let (mut wrong, mut looks) = (BTreeMap::new(), 0);
         for (object, parent) in self.stored.iter() {
-            let writes = |p: &&PolicyDef| p.parent == parent.kind && p.condition == READY && !p.shadow;
+            let writes = |p: &&PolicyDef| {
+                p.parent == parent.kind && p.condition == READY && !p.shadow && !is_shared(at, p, parent)
+            };
             for policy in at.policies.iter().filter(writes) {
                 let key = (policy.number, parent.uid.clone());
                 if parent.ours.contains_key(READY) {

@@ -12,6 +12,7 @@ use super::naive_judge::{NaiveJudge, NaiveSum, NaiveWeight};
 use super::own_entries::{condition_of, given_up_for};
 use super::policy_checks;
 use super::quote_checks::check_quotes;
+use super::shared_parents::{gives_way, is_shared, was_shared};
 use crate::scenario::PolicyDef;
 use crate::world::{ModelMark, ModelObject};
 
@@ -81,10 +82,13 @@ pub(crate) fn check_end(at: &JudgedMoment<'_>, commits: &CommitJudge, has_restar
     let mut parents = 0;
     for parent in &models {
         let mut expected = BTreeMap::new();
-        for policy in at.policies.iter().filter(|p| p.parent == parent.kind) {
+        let of_parent = |p: &&PolicyDef| p.parent == parent.kind && !gives_way(at, p, parent);
+        for policy in at.policies.iter().filter(of_parent) {
             let overwritten = at.world.overwrites_of(&parent.uid);
             let is_expected =
                 overwritten >= OVERWRITES_BEFORE_FALLBACK || commits.has_yielded_before(&parent.uid);
+            // What another release said looked like an overwrite, or had the type for a while.
+            let is_expected = is_expected || was_shared(at, parent.kind);
             if given_up_for(policy, parent).is_some() && !is_expected {
                 let name = format!("{}/{}", parent.namespace, parent.name);
                 let what = format!("{name} gave up its condition, overwritten {overwritten} times");
@@ -144,6 +148,11 @@ fn check_parent(
     expected: &BTreeMap<&'static str, ExpectedAnswer>,
 ) {
     let name = format!("{} {}/{}", at.scenario.kind_name(parent.kind), parent.namespace, parent.name);
+    // What stood there is left to another release, which leaves alone what has said its end.
+    let is_left = |policy: &PolicyDef| policy.parent == parent.kind && is_shared(at, policy, parent);
+    if parent.deleted.is_some() && at.policies.iter().any(is_left) {
+        return;
+    }
     let mut types: Vec<&str> = expected.keys().copied().collect();
     for (condition, ExpectedAnswer { reason, stalled, sum }) in expected {
         let Some(said) = parent.ours.get(*condition) else {

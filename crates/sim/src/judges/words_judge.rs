@@ -11,6 +11,7 @@ use super::checked_generation::MAX_ANSWER_LAG_MS;
 use super::judged_moment::JudgedMoment;
 use super::naive_words::naive_message;
 use super::own_entries::entry_of;
+use super::shared_parents::is_shared;
 use super::write_troubles::WriteTroubles;
 use crate::scenario::PolicyDef;
 use crate::world::{ModelObject, SimObjectRef};
@@ -60,7 +61,9 @@ impl WordsJudge {
         let mut wrong = BTreeMap::new();
         for policy in at.policies.iter().filter(|policy| !policy.shadow && at.core.engine.is_open(policy.id))
         {
-            for parent in models.iter().filter(|parent| parent.kind == policy.parent) {
+            let is_own =
+                |parent: &&Rc<ModelObject>| parent.kind == policy.parent && !is_shared(at, policy, parent);
+            for parent in models.iter().filter(is_own) {
                 let Some((says, expected)) = misstated(at, policy, parent, &models, &mut self.judged) else {
                     continue;
                 };

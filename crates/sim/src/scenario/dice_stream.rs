@@ -91,6 +91,12 @@ pub(crate) enum DiceStream {
     BudgetWire = 40,
     /// Drains, which take pods away.
     Drains = 41,
+    /// Authors of the policies of another release, and those who move policies between the two.
+    OtherAuthors = 42,
+    /// The way of these to that release, and of its claims and words from there.
+    OtherRelease = 43,
+    /// The way of what the release under test says in the status of policies.
+    ClaimWire = 44,
 }
 
 impl DiceStream {
@@ -138,7 +144,7 @@ pub enum StreamLayout {
 
 impl StreamLayout {
     /// Each concern has its own.
-    pub const ALL: StreamLayout = StreamLayout::Split { last: DiceStream::Drains as u64 };
+    pub const ALL: StreamLayout = StreamLayout::Split { last: DiceStream::ClaimWire as u64 };
 
     /// Returns `true` if histories with this layout draw from the stream of a concern that shared histories do not have.
     fn draws(self, own: DiceStream) -> bool {

@@ -9,6 +9,8 @@ pub(crate) enum HistoryKind {
     ChangingPolicies,
     /// Policies, and the labels, scripts and ReadinessGroups by which they are resolved.
     ChangingResolution,
+    /// Policies, of which another release has some, and which move between the two.
+    SharedCluster,
 }
 
 impl HistoryKind {

@@ -80,6 +80,7 @@ impl PolicyDef {
             former: self.former_condition().into_iter().map(Into::into).collect(),
             // Some parents of one policy carry marks and others do not, at random.
             kopf_marks: KopfMarkRule::Optional,
+            is_shadow: self.shadow,
             labels: (0..=u8::MAX).zip(&self.groups).filter_map(labelled).collect(),
             names: (0..=u8::MAX).zip(&self.groups).filter_map(names).collect(),
             ..ParentRule::for_policy(self.id)

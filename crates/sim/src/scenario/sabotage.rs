@@ -51,11 +51,13 @@ pub enum Sabotage {
     HalfRecordsBelieved,
     /// What of the PodDisruptionBudgets is listed so far counts as their whole list.
     HalfBudgetsUsed,
+    /// What of other releases' policies is listed so far counts as their whole list.
+    HalfOthersUsed,
 }
 
 impl Sabotage {
     /// All kinds of faults.
-    pub const ALL: [Sabotage; 24] = [
+    pub const ALL: [Sabotage; 25] = [
         Sabotage::NoSettle,
         Sabotage::NoEvidence,
         Sabotage::StaleLooksNew,
@@ -80,6 +82,7 @@ impl Sabotage {
         Sabotage::HalfGroupsUsed,
         Sabotage::HalfRecordsBelieved,
         Sabotage::HalfBudgetsUsed,
+        Sabotage::HalfOthersUsed,
     ];
 
     /// Returns the invariant as whose violation it is to be noticed.
@@ -93,7 +96,7 @@ impl Sabotage {
             Sabotage::BlindnessForgiven => "blindness is not readiness",
             Sabotage::NoGuards => "identity is the uid",
             Sabotage::LostLeaseUnguarded => "a lost lease overwrites nothing unknown",
-            Sabotage::ForeignTouched => "only our own entries",
+            Sabotage::ForeignTouched | Sabotage::HalfOthersUsed => "only our own entries",
             Sabotage::QuotesKept => "words are as fresh as verdicts",
             Sabotage::BlindnessUnsaid | Sabotage::OldAnswerKept => "what is not ready does not read Current",
             Sabotage::ShadowWrites => "a shadow writes nothing",
@@ -122,6 +125,7 @@ impl Sabotage {
             Sabotage::HalfLabelsUsed | Sabotage::HalfScriptsUsed | Sabotage::HalfGroupsUsed => {
                 SabotagedPart::Resolution
             }
+            Sabotage::HalfOthersUsed => SabotagedPart::SharedCluster,
             _ => SabotagedPart::Cluster,
         }
     }
@@ -136,6 +140,8 @@ pub enum SabotagedPart {
     Policies,
     /// The history in which labels of namespaces, scripts and ReadinessGroups change, too.
     Resolution,
+    /// The history in which another release has policies, too.
+    SharedCluster,
     /// The history of remembered Jobs.
     Memory,
 }

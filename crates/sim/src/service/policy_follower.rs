@@ -6,10 +6,12 @@ use aggregator::{Acceptance, PolicyId};
 use readiness::saturating_millis;
 use rollcall_core::StagedList;
 
+use super::other_policies::OtherPolicies;
 use super::policy_plan::PolicyPlan;
 use crate::scenario::{ChildRuleDef, PolicyDef, Sabotage, Scenario};
+use crate::timeline::ClaimWrite;
 use crate::wires::ResolvedItems;
-use crate::world::{PolicyChange, StoredPolicy};
+use crate::world::{PolicyChange, SelectedBy, StoredPolicy};
 
 /// Time after which the Trues of a policy that is refused, and was never accepted, are taken back. 2 min.
 pub(crate) const REFUSED_FOR_LONG: std::time::Duration = std::time::Duration::from_mins(2);
@@ -35,6 +37,8 @@ pub(crate) struct PolicyFollower {
     /// Condition types by parent kind, of policies that are gone or changed.
     released: BTreeMap<usize, BTreeSet<String>>,
     refused_since: BTreeMap<usize, i64>,
+    /// Policies of another release, in histories in which there are two.
+    others: Option<OtherPolicies>,
     pub(crate) plan: PolicyPlan,
 }
 
@@ -70,21 +74,40 @@ impl PolicyInForce {
 }
 
 impl PolicyFollower {
+    /// Returns a follower that knows nothing yet.
+    pub(crate) fn new(others: Option<OtherPolicies>) -> PolicyFollower {
+        PolicyFollower { others, ..PolicyFollower::default() }
+    }
+
     pub(crate) fn begin_list(&mut self) {
+        self.others.iter_mut().for_each(OtherPolicies::begin_list);
         self.items.begin_list();
     }
 
     pub(crate) fn stage_policy(&mut self, policy: StoredPolicy) {
-        self.items.stage_item(policy.number, policy);
+        if !self.others.as_mut().is_some_and(|others| others.stage(&policy)) {
+            self.items.stage_item(policy.number, policy);
+        }
     }
 
     /// Swaps a complete list in; returns the policies that are to be asked for.
     pub(crate) fn finish_list(&mut self) -> Vec<StoredPolicy> {
-        let gone: Vec<_> = self.items.finish_list().into_values().collect();
+        let mut gone: Vec<_> = self.items.finish_list().into_values().collect();
         let listed = self.items.items();
+        if let Some(others) = &mut self.others {
+            others.finish_list(listed.into_iter().flatten().map(|(_, policy)| policy));
+            // The list itself says of these that they are not for this release any more.
+            gone.retain(|policy| !others.contains(policy));
+        }
         self.departing.retain(|number, _| listed.is_none_or(|listed| !listed.contains_key(number)));
         self.departing.extend(gone.iter().map(|policy| (policy.number, policy.clone())));
         gone
+    }
+
+    /// Takes what of other releases' policies is listed so far for all of them: a sabotage. Returns `true` if a plan rests on it.
+    pub(crate) fn finish_half_others(&mut self) -> bool {
+        self.others.iter_mut().for_each(OtherPolicies::finish_half_list);
+        self.others.is_some() && self.items.items().is_some()
     }
 
     /// Takes in a half list as if it were complete: a sabotage.
@@ -100,17 +123,34 @@ impl PolicyFollower {
     /// Applies a change; returns whether a new plan is due, and the policy that is to be asked for.
     pub(crate) fn apply_change(&mut self, change: PolicyChange) -> (bool, Option<StoredPolicy>) {
         match change {
-            PolicyChange::Applied(policy) => {
-                self.departing.remove(&policy.number);
-                let before = self.items.apply_item(policy.number, policy.clone());
-                (before.is_none_or(|old| is_renewed(&old, &policy)), None)
-            }
+            PolicyChange::Applied(policy) => (self.apply_policy(policy), None),
             PolicyChange::Deleted(policy) => {
-                self.items.remove_item(&policy.number);
+                let held = self.items.remove_item(&policy.number);
+                let was_others = self.others.as_mut().is_some_and(|others| others.remove(&policy, true));
+                if policy.object.selected_by != SelectedBy::Ours {
+                    return (held.is_some() || was_others, None);
+                }
                 self.departing.insert(policy.number, policy.clone());
-                (false, Some(policy))
+                (was_others, Some(policy))
             }
         }
+    }
+
+    fn apply_policy(&mut self, policy: StoredPolicy) -> bool {
+        if let Some(others) = &mut self.others {
+            if let Some(speaks_anew) = others.apply(&policy) {
+                // The event itself says that it is not for this release any more.
+                return self.items.remove_item(&policy.number).is_some() || speaks_anew;
+            }
+            if others.remove(&policy, false) {
+                self.departing.remove(&policy.number);
+                self.items.apply_item(policy.number, policy);
+                return true;
+            }
+        }
+        self.departing.remove(&policy.number);
+        let before = self.items.apply_item(policy.number, policy.clone());
+        before.is_none_or(|old| is_renewed(&old, &policy))
     }
 
     /// The server was asked for a policy that is said to be gone, and has this one; returns whether a new plan is due.
@@ -119,7 +159,9 @@ impl PolicyFollower {
             return false;
         }
         self.departing.remove(&asked.number);
-        match live.filter(|live| live.uid == asked.uid) {
+        let is_same =
+            |live: &&StoredPolicy| live.uid == asked.uid && live.object.selected_by == SelectedBy::Ours;
+        match live.filter(is_same) {
             Some(live) => {
                 self.items.apply_item(live.number, live.clone());
                 false
@@ -138,12 +180,15 @@ impl PolicyFollower {
         resolved: Option<ResolvedItems>,
     ) -> Option<(PolicyPlan, Vec<StoredPolicy>)> {
         let items = self.items.items()?;
+        if let Some(others) = &mut self.others {
+            others.note(&self.plan, now);
+        }
         let found: Vec<_> = items.values().chain(self.departing.values()).cloned().collect();
         let (mut policies, mut newly_accepted) = (BTreeMap::new(), Vec::new());
         let mut in_force = std::mem::take(&mut self.in_force);
         let (refused_before, accepted_before) =
             (std::mem::take(&mut self.refused_since), std::mem::take(&mut self.accepted));
-        for policy in found {
+        for policy in found.clone() {
             let known = accepted_before.get(&policy.number).filter(|(uid, _)| *uid == policy.uid);
             let last = known.map(|(_, last)| last.clone()).or_else(|| policy.kept.clone());
             let accepted = match &policy.spec {
@@ -173,7 +218,7 @@ impl PolicyFollower {
         }
         let policies = policies.into_values().collect();
         let plan = PolicyPlan { policies, interests: BTreeMap::new(), resolved, decided_at: now };
-        Some((self.replace_plan(scenario, plan), newly_accepted))
+        Some((self.replace_plan(scenario, plan, &found), newly_accepted))
     }
 
     fn next_id(&mut self) -> PolicyId {
@@ -181,8 +226,14 @@ impl PolicyFollower {
         PolicyId(self.last_id)
     }
 
-    fn replace_plan(&mut self, scenario: &Scenario, mut plan: PolicyPlan) -> PolicyPlan {
-        for (kind, types) in self.plan.written_types() {
+    fn replace_plan(
+        &mut self,
+        scenario: &Scenario,
+        mut plan: PolicyPlan,
+        found: &[StoredPolicy],
+    ) -> PolicyPlan {
+        let left = self.others.as_mut().map(OtherPolicies::take_released).unwrap_or_default();
+        for (kind, types) in self.plan.written_types().into_iter().chain(left) {
             self.released.entry(kind).or_default().extend(types);
         }
         // The inventory of a policy that was edited outlives the process. What one that is refused wrote stands.
@@ -202,11 +253,42 @@ impl PolicyFollower {
                 plan.interests.insert(kind, interest);
             }
         }
+        if let Some(others) = &mut self.others {
+            let stored = |spec: &PolicyDef| found.iter().find(|policy| policy.number == spec.number).cloned();
+            let in_use = plan.policies.iter().filter_map(|spec| Some((spec.clone(), stored(spec)?)));
+            others.leave_in(&mut plan.interests, &in_use.collect::<Vec<_>>(), plan.decided_at);
+        }
         std::mem::replace(&mut self.plan, plan)
     }
 
     /// Returns `true` if a policy is refused and was never accepted.
     pub(crate) fn has_refused(&self) -> bool {
         !self.refused_since.is_empty()
+    }
+
+    /// Returns what is to be said in the status of policies of who has them, and was not sent yet.
+    pub(crate) fn claim_writes(&mut self, now: i64) -> Vec<ClaimWrite> {
+        let Some(others) = &mut self.others else { return Vec::new() };
+        let items = self.items.items().into_iter().flatten();
+        let in_use = items.filter(|(number, _)| self.in_force.contains_key(number));
+        let accepted =
+            in_use.map(|(number, policy)| (policy, self.accepted.get(number).map(|(_, accepted)| accepted)));
+        others.claim_writes(accepted, now)
+    }
+
+    /// Returns when something is to be decided of policies of other releases.
+    pub(crate) fn next_step(&self) -> Option<i64> {
+        self.others.as_ref()?.next_step(self.plan.decided_at)
+    }
+
+    /// Returns `true` if this release had policies that it does not select any more.
+    pub(crate) fn has_left(&self) -> bool {
+        self.others.as_ref().is_some_and(OtherPolicies::has_left)
+    }
+
+    /// Looks whether what such policies wrote is gone; returns `true` if it is, and a new plan is due.
+    pub(crate) fn check_release(&mut self, has_entries: impl Fn(usize, &BTreeSet<String>) -> bool) -> bool {
+        let decided_at = self.plan.decided_at;
+        self.others.as_mut().is_some_and(|others| others.check_release(decided_at, has_entries))
     }
 }

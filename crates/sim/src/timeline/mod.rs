@@ -7,7 +7,7 @@ mod sim_timeline;
 mod simulation_counts;
 
 pub use invariant_failure::InvariantFailure;
-pub(crate) use policy_event::{ListStep, ListedSet, PolicyEvent};
+pub(crate) use policy_event::{ClaimWrite, ListStep, ListedSet, OtherReleaseStep, PolicyEvent};
 pub(crate) use sim_event::SimEvent;
 pub(crate) use sim_timeline::SimTimeline;
 pub use simulation_counts::SimulationCounts;

@@ -28,6 +28,24 @@ pub(crate) enum ListStep {
     Deliver,
 }
 
+/// A step of another release and of those who write its policies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OtherReleaseStep {
+    /// An author takes the next action.
+    Act,
+    /// It says which policies it has, and what it says on parents.
+    Sync,
+}
+
+/// A patch of the status of a policy, by which a release says whether it has it.
+#[derive(Clone, Debug)]
+pub(crate) struct ClaimWrite {
+    /// Number of the policy.
+    pub(crate) number: usize,
+    pub(crate) uid: u64,
+    pub(crate) patch: serde_json::Value,
+}
+
 /// An event of the policies' part of the simulation.
 #[derive(Debug)]
 pub(crate) enum PolicyEvent {
@@ -43,6 +61,10 @@ pub(crate) enum PolicyEvent {
     Confirm(Box<StoredPolicy>),
     /// The status of a policy is written, which keeps the spec that was accepted.
     WriteStatus(Box<StoredPolicy>),
+    /// A claim arrives at the server.
+    WriteClaim(Box<ClaimWrite>),
+    /// Parents are looked through for entries that are to be taken back.
+    CheckRelease,
     /// Policies have been refused for long.
     Redecide,
     /// A kind is followed under the plan that holds.

@@ -2,7 +2,7 @@
 
 use watcher::reflector::AwaitedVersion;
 
-use super::policy_event::{ListStep, ListedSet, PolicyEvent};
+use super::policy_event::{ListStep, ListedSet, OtherReleaseStep, PolicyEvent};
 use crate::actors::OperatorVisit;
 use crate::wires::{AnsweredRead, LandedWrite, WriteInFlight};
 
@@ -57,6 +57,8 @@ pub(crate) enum SimEvent {
     Drain,
     /// A step of the list and watch of PodDisruptionBudgets.
     Budgets(ListStep),
+    /// Another release, or those who write its policies, take a step.
+    OtherRelease(OtherReleaseStep),
     /// An event of the policies' part.
     Policy(PolicyEvent),
 }
@@ -86,7 +88,10 @@ impl SimEvent {
                 | SimEvent::Send(_)
                 | SimEvent::Takeover
                 | SimEvent::OverlapEnds
-                | SimEvent::Policy(PolicyEvent::Act | PolicyEvent::Resolve(_, ListStep::Edit))
+                | SimEvent::OtherRelease(_)
+                | SimEvent::Policy(
+                    PolicyEvent::Act | PolicyEvent::WriteClaim(_) | PolicyEvent::Resolve(_, ListStep::Edit)
+                )
         )
     }
 
@@ -120,6 +125,7 @@ impl SimEvent {
                 | SimEvent::DefinitionGoes
                 | SimEvent::Fault
                 | SimEvent::Takeover
+                | SimEvent::OtherRelease(OtherReleaseStep::Act)
                 | SimEvent::Policy(PolicyEvent::Act | PolicyEvent::Resolve(_, ListStep::Edit))
         )
     }

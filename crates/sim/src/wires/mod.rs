@@ -3,6 +3,7 @@
 
 mod answered_read;
 mod budget_watch;
+mod claim_wire;
 mod ghost_process;
 mod kind_search;
 mod kind_wire;

@@ -2,18 +2,20 @@
 //! loop.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::rc::Rc;
 
 use aggregator::PolicyId;
 use readiness::saturating_millis;
 use rollcall_core::KindEvent;
 
+use super::claim_wire::{ClaimWire, is_release_over, write_claim};
 use super::kind_wires::KindWires;
 use super::resolving_watches::ResolvingWatches;
 use super::sim_stage::SimStage;
 use crate::perturbation::{Disturbance, HELD_MS, PointKind};
-use crate::scenario::{Dice, DiceStream, HistoryKind, PolicyDef, Sabotage, SeedStreams};
-use crate::service::{PolicyFollower, PolicyPlan, REFUSED_FOR_LONG};
-use crate::timeline::{ListStep, ListedSet, PolicyEvent, SimEvent, SimTimeline};
+use crate::scenario::{Dice, DiceStream, HistoryKind, PolicyDef, Sabotage, Scenario, SeedStreams};
+use crate::service::{OtherPolicies, PolicyFollower, PolicyPlan, REFUSED_FOR_LONG};
+use crate::timeline::{ClaimWrite, ListStep, ListedSet, PolicyEvent, SimEvent, SimTimeline};
 use crate::world::{PolicyChange, SimWorld, StoredPolicy};
 
 /// Chance of an act of an author to go with the loss of the right to read the parents of its policy, in per cent.
@@ -38,7 +40,10 @@ pub(crate) struct PolicyWatch {
     plan_dice: Option<Dice>,
     /// When the right to read the parents of a policy goes with an edit of it; never where there is none.
     blind_dice: Option<Dice>,
+    claims: ClaimWire,
     sabotage: Option<Sabotage>,
+    /// What the policies of two releases are read by, where there are two.
+    shared: Option<Rc<Scenario>>,
     /// Policies change in this history.
     pub(crate) is_changing: bool,
     /// What policies are resolved by, in a history in which that changes.
@@ -58,18 +63,26 @@ pub(crate) struct PolicyWatch {
 }
 
 impl PolicyWatch {
-    pub(crate) fn new(streams: SeedStreams, sabotage: Option<Sabotage>, kind: HistoryKind) -> PolicyWatch {
+    pub(crate) fn new(
+        streams: SeedStreams,
+        sabotage: Option<Sabotage>,
+        kind: HistoryKind,
+        scenario: &Rc<Scenario>,
+    ) -> PolicyWatch {
         let seed = streams.seed;
+        let shared = (kind == HistoryKind::SharedCluster).then(|| scenario.clone());
         let resolves = kind == HistoryKind::ChangingResolution;
         PolicyWatch {
             dice: DiceStream::PolicyWire.dice(seed),
             forget_dice: DiceStream::Forgetting.dice(seed),
             plan_dice: streams.widened_by(DiceStream::PlanWire),
             blind_dice: streams.widened_by(DiceStream::BlindEdits),
+            claims: ClaimWire::new(seed),
             sabotage,
             is_changing: kind.changes_policies(),
             resolving: resolves.then(|| ResolvingWatches::new(streams, sabotage)),
-            follower: PolicyFollower::default(),
+            follower: PolicyFollower::new(shared.clone().map(OtherPolicies::new)),
+            shared,
             wire: PolicyWire::Down,
             resume_from: None,
             lists_slowly: false,
@@ -81,10 +94,11 @@ impl PolicyWatch {
 
     /// Forgets what the process knew.
     pub(crate) fn reset_for_restart(&mut self) {
-        self.follower = PolicyFollower::default();
+        self.follower = PolicyFollower::new(self.shared.clone().map(OtherPolicies::new));
         self.resolving.iter_mut().for_each(ResolvingWatches::reset_for_restart);
         self.wire = PolicyWire::Down;
         self.resume_from = None;
+        self.claims.reset_for_restart();
         self.plans.clear();
         self.kinds_in_force.clear();
         self.left.clear();
@@ -149,6 +163,8 @@ impl PolicyWatch {
             PolicyEvent::Deliver => self.deliver_policy_changes(stage, wires),
             PolicyEvent::Confirm(asked) => self.confirm_departure(stage, wires, &asked),
             PolicyEvent::WriteStatus(accepted) => self.keep_accepted(stage, *accepted),
+            PolicyEvent::WriteClaim(claim) => self.write_claim(stage, &claim),
+            PolicyEvent::CheckRelease => self.check_release(stage, wires),
             PolicyEvent::Redecide => self.replan(stage, wires),
             PolicyEvent::Follow(kind) => self.follow_planned_kind(stage, wires, kind),
             PolicyEvent::PlanArrives => stage.service.wake_loop(&mut stage.world),
@@ -230,6 +246,9 @@ impl PolicyWatch {
                 self.follower.finish_half_list();
                 self.replan(stage, wires);
             }
+            if self.sabotage == Some(Sabotage::HalfOthersUsed) && self.follower.finish_half_others() {
+                self.replan(stage, wires);
+            }
             let is_slow = !stage.world.faults.is_off() && self.dice.chance(10);
             let drawn = self.dice.between(0, if is_slow { 5_000 } else { 40 });
             let after = if self.lists_slowly { HELD_MS } else { drawn };
@@ -267,6 +286,8 @@ impl PolicyWatch {
         }
         if is_due {
             self.replan(stage, wires);
+        } else {
+            self.claims.send_claims(stage, &mut self.follower);
         }
         if !stage.world.faults.is_off() && self.dice.chance(8) {
             self.break_policy_wire(stage);
@@ -363,6 +384,20 @@ impl PolicyWatch {
             stage.world.timeline.schedule_policy_event(after, PolicyEvent::Follow(kind));
         }
         self.send_plan(stage, plan);
+        self.claims.send_claims(stage, &mut self.follower);
+        self.claims.schedule_steps(stage, &self.follower);
+    }
+
+    fn write_claim(&mut self, stage: &mut SimStage, claim: &ClaimWrite) {
+        write_claim(stage, claim);
+        self.wake_policy_watch(stage);
+    }
+
+    fn check_release(&mut self, stage: &mut SimStage, wires: &mut KindWires) {
+        if is_release_over(stage, &mut self.follower) {
+            self.replan(stage, wires);
+        }
+        self.claims.schedule_release_check(stage, &self.follower);
     }
 
     /// Sends a plan to the loop, which takes it over at once, or a moment after the tasks of kinds have begun to bring objects.

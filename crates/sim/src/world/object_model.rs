@@ -62,6 +62,8 @@ pub(crate) struct ModelObject {
     pub(crate) mark: ModelMark,
     pub(crate) ours: BTreeMap<String, ModelCondition>,
     pub(crate) foreign: BTreeSet<String>,
+    /// Conditions that another release has written, as the same field manager.
+    pub(crate) theirs: BTreeMap<String, ModelCondition>,
     /// Types of ours that stand in the list more than once.
     pub(crate) doubled: BTreeSet<String>,
 }
@@ -104,6 +106,7 @@ impl ModelObject {
             mark: ModelMark::Silent,
             ours: BTreeMap::new(),
             foreign: BTreeSet::new(),
+            theirs: BTreeMap::new(),
             doubled: BTreeSet::new(),
         };
         for condition in conditions_of(status) {
@@ -148,9 +151,6 @@ impl ModelObject {
         let theirs = FOREIGN_CONDITION_TYPES.contains(&&*kind) || (ordinary && condition["message"] == "");
         match reason.filter(|_| !theirs && is_ours(object, &kind)) {
             Some(reason) => {
-                if self.ours.contains_key(&kind) {
-                    self.doubled.insert(kind.clone());
-                }
                 let said = ModelCondition {
                     status: text_of(&condition["status"]),
                     reason,
@@ -158,12 +158,19 @@ impl ModelObject {
                     observed: condition["observedGeneration"].as_i64().unwrap_or(-1),
                     since: parse_moment(&condition["lastTransitionTime"]).unwrap_or(0),
                 };
-                self.ours.insert(kind, said);
+                let is_theirs = said.message.starts_with(OTHER_RELEASE_WORDS);
+                let known = if is_theirs { &mut self.theirs } else { &mut self.ours };
+                if known.insert(kind.clone(), said).is_some() {
+                    self.doubled.insert(kind);
+                }
             }
             None => _ = self.foreign.insert(kind),
         }
     }
 }
+
+/// With this begins what another release says, so that the judges know whose it is. To the product it is like its own words.
+pub(crate) const OTHER_RELEASE_WORDS: &str = "another release: ";
 
 /// What other writers call their conditions.
 pub(crate) const FOREIGN_CONDITION_TYPES: [&str; 2] = ["Degraded", "Reachable"];

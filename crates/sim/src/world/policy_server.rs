@@ -5,6 +5,11 @@ use std::time::Duration;
 
 use aggregator::Quorum;
 
+use serde_json::Value;
+use watcher::status::written_types;
+
+use super::object_model::ModelObject;
+use super::policy_object::{OTHER_RELEASE, OWN_RELEASE, PolicyObject, SelectedBy, merge_patch};
 use crate::scenario::{ChildRuleDef, Dice, DiceStream, PolicyDef, SeedStreams, draw_child_namespaces};
 
 /// Number of kinds whose objects are no parents: only their groups get rules of their own.
@@ -15,6 +20,9 @@ const MODE_EDIT_PERCENT: usize = 15;
 
 /// Chance of an edit to give the condition another type, in per cent.
 const TYPE_EDIT_PERCENT: usize = 12;
+
+/// Creation time of the policies with which a history begins, in milliseconds since the Unix epoch.
+pub(crate) const FIRST_POLICIES_MS: i64 = 1_799_990_000_000;
 
 /// One ReadinessPolicy.
 #[derive(Clone, Debug)]
@@ -29,6 +37,35 @@ pub(crate) struct StoredPolicy {
     pub(crate) stub: PolicyDef,
     /// Generation and spec that were last accepted, as its status keeps them.
     pub(crate) kept: Option<(i64, PolicyDef)>,
+    pub(crate) object: PolicyObject,
+}
+
+impl StoredPolicy {
+    /// Returns what its release says by it: the spec that was accepted last.
+    pub(crate) fn said(&self) -> Option<&PolicyDef> {
+        self.kept.as_ref().map(|(_, spec)| spec).filter(|spec| !spec.shadow)
+    }
+
+    /// Returns `true` if the other release has it.
+    pub(crate) fn is_others(&self) -> bool {
+        self.object.selected_by == SelectedBy::Theirs && self.object.is_claimed_by(OTHER_RELEASE)
+    }
+
+    /// Returns `true` if the release under test has it.
+    pub(crate) fn is_own(&self) -> bool {
+        self.object.selected_by == SelectedBy::Ours && self.object.is_claimed_by(OWN_RELEASE)
+    }
+
+    /// Returns the types that it writes on parents of this kind.
+    pub(crate) fn said_types(&self, kind: usize) -> Vec<&'static str> {
+        let said = self.said().filter(|spec| spec.parent == kind);
+        said.map(|spec| written_types(spec.condition, spec.fallback).collect()).unwrap_or_default()
+    }
+
+    /// Returns its rank: of those that choose a parent for one condition, the least rules.
+    pub(crate) fn rank(&self) -> (i64, String) {
+        (self.object.created / 1_000, self.stub.name())
+    }
 }
 
 /// A change that a watch of policies delivers.
@@ -54,6 +91,12 @@ pub(crate) struct PolicyServer {
     pub(crate) absent_at: BTreeMap<usize, i64>,
     /// Last time at which a policy of this number left shadow mode.
     left_shadow_at: BTreeMap<usize, i64>,
+    /// Last time at which labels, spec or claims of a policy of this number changed, by which releases know whose it is.
+    pub(crate) touched_at: BTreeMap<usize, i64>,
+    /// Last time at which a policy of this parent kind changed that is not ours, or was ours before.
+    pub(crate) unsettled_at: BTreeMap<usize, i64>,
+    /// Namespaces to which the other release is restricted; empty for all.
+    pub(crate) other_namespaces: Vec<String>,
     first: Vec<PolicyDef>,
     uids: u64,
 }
@@ -70,6 +113,9 @@ impl PolicyServer {
             specs_by_uid: BTreeMap::new(),
             absent_at: BTreeMap::new(),
             left_shadow_at: BTreeMap::new(),
+            touched_at: BTreeMap::new(),
+            unsettled_at: BTreeMap::new(),
+            other_namespaces: Vec::new(),
             first: first.to_vec(),
             uids: 0,
         };
@@ -86,11 +132,96 @@ impl PolicyServer {
     fn create_policy(&mut self, number: usize, spec: Option<PolicyDef>, now: i64) {
         self.uids += 1;
         let stub = PolicyDef { groups: Vec::new(), ..self.first_spec(number) };
-        let policy = StoredPolicy { number, uid: self.uids, generation: 1, spec, stub, kept: None };
+        let object = PolicyObject::new(SelectedBy::Ours, now.max(FIRST_POLICIES_MS));
+        let policy = StoredPolicy { number, uid: self.uids, generation: 1, spec, stub, kept: None, object };
         self.store_policy(policy, now);
     }
 
-    fn store_policy(&mut self, policy: StoredPolicy, now: i64) {
+    /// Creates a policy of the other release.
+    pub(crate) fn create_other(&mut self, spec: PolicyDef, created: i64, now: i64) {
+        self.uids += 1;
+        let stub = PolicyDef { groups: Vec::new(), ..spec.clone() };
+        let object = PolicyObject::new(SelectedBy::Theirs, created);
+        let (number, uid) = (spec.number, self.uids);
+        self.store_policy(
+            StoredPolicy { number, uid, generation: 1, spec: Some(spec), stub, kept: None, object },
+            now,
+        );
+    }
+
+    /// Edits the spec of a policy of the other release.
+    pub(crate) fn edit_other(&mut self, number: usize, edit: impl FnOnce(&mut PolicyDef), now: i64) {
+        let Some(mut policy) = self.stored.get(&number).cloned() else { return };
+        if let Some(spec) = &mut policy.spec {
+            edit(spec);
+            policy.generation += 1;
+            self.store_policy(policy, now);
+        }
+    }
+
+    /// Gives a policy other labels.
+    pub(crate) fn relabel_policy(&mut self, number: usize, selected_by: SelectedBy, now: i64) {
+        let Some(mut policy) = self.stored.get(&number).cloned() else { return };
+        self.note_touch(&policy, now);
+        if policy.object.selected_by == SelectedBy::Ours {
+            self.absent_at.insert(number, now);
+        }
+        policy.object.selected_by = selected_by;
+        if selected_by == SelectedBy::Ours {
+            self.absent_at.insert(number, now);
+        }
+        self.store_policy(policy, now);
+    }
+
+    /// Merges a patch into the status of a policy, if it is still the same one, and of this version where the patch names one.
+    pub(crate) fn patch_status(&mut self, (number, uid): (usize, u64), patch: &Value, now: i64) -> bool {
+        let Some(mut policy) = self.stored.get(&number).filter(|policy| policy.uid == uid).cloned() else {
+            return false;
+        };
+        let expected = patch["metadata"]["resourceVersion"].as_str();
+        if expected.is_some_and(|version| version != policy.object.version.to_string()) {
+            return false;
+        }
+        merge_patch(&mut policy.object.status, &patch["status"]);
+        self.store_policy(policy, now);
+        true
+    }
+
+    /// Policies whose labels are for the release under test.
+    pub(crate) fn selected(&self) -> impl Iterator<Item = &StoredPolicy> {
+        self.stored.values().filter(|policy| policy.object.selected_by == SelectedBy::Ours)
+    }
+
+    /// Returns `true` if the other release has the parents of this namespace.
+    pub(crate) fn other_has(&self, namespace: &str) -> bool {
+        let names = &self.other_namespaces;
+        names.is_empty() || namespace.is_empty() || names.iter().any(|name| name == namespace)
+    }
+
+    /// Returns `true` if no older policy, of any release that has it there, chooses this parent for the same condition.
+    pub(crate) fn rules(&self, policy: &StoredPolicy, parent: &ModelObject) -> bool {
+        let condition = policy.said().map(|spec| spec.condition);
+        let chooses = |other: &&StoredPolicy| {
+            let is_there = other.is_own() || (other.is_others() && self.other_has(&parent.namespace));
+            is_there
+                && other
+                    .said()
+                    .is_some_and(|spec| spec.parent == parent.kind && Some(spec.condition) == condition)
+        };
+        self.stored.values().filter(chooses).all(|other| other.rank() >= policy.rank())
+    }
+
+    fn note_touch(&mut self, policy: &StoredPolicy, now: i64) {
+        self.touched_at.insert(policy.number, now);
+        if policy.object.selected_by != SelectedBy::Ours {
+            self.unsettled_at.insert(policy.stub.parent, now);
+        }
+    }
+
+    fn store_policy(&mut self, mut policy: StoredPolicy, now: i64) {
+        let before = self.stored.get(&policy.number);
+        policy.object.version = before.map_or(1, |before| before.object.version + 1);
+        self.note_touch(&policy, now);
         if self.is_in_shadow(policy.number) {
             self.left_shadow_at.insert(policy.number, now);
         }
@@ -103,6 +234,7 @@ impl PolicyServer {
     pub(crate) fn keep_accepted(&mut self, number: usize, uid: u64, accepted: (i64, PolicyDef)) {
         if let Some(policy) = self.stored.get_mut(&number).filter(|policy| policy.uid == uid) {
             policy.kept = Some(accepted);
+            policy.object.version += 1;
             let policy = policy.clone();
             self.changes.push(PolicyChange::Applied(policy));
         }
@@ -133,6 +265,7 @@ impl PolicyServer {
     pub(crate) fn delete_policy(&mut self, number: usize, now: i64) -> String {
         if let Some(policy) = self.stored.remove(&number) {
             self.absent_at.insert(number, now);
+            self.note_touch(&policy, now);
             self.changes.push(PolicyChange::Deleted(policy));
         }
         format!("policy-{number} deleted")
@@ -179,9 +312,9 @@ impl PolicyServer {
 
     /// Returns `true` if no other policy has parents above this one's: those would go on to judge its parents by what
     /// stands on them.
-    fn is_deletable(&self, number: usize) -> bool {
+    pub(crate) fn is_deletable(&self, number: usize) -> bool {
         let kind = self.first[number - 1].parent;
-        let of_kind = self.stored.values().filter(|policy| policy.stub.parent == kind).count();
+        let of_kind = self.selected().filter(|policy| policy.stub.parent == kind).count();
         of_kind > 1 || self.first.iter().all(|policy| policy.groups.iter().all(|group| group.kind != kind))
     }
 

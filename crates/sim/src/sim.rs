@@ -25,6 +25,8 @@ use crate::world::{FaultConcern, SimWorld};
 const QUIET_SPAN_MS: i64 = 360_000;
 /// Time that a restarted process has to prove that it writes nothing, in milliseconds.
 const REST_SPAN_MS: i64 = 60_000;
+/// Time before the end of the quiet span in which no status of a policy is written any more, in milliseconds.
+const POLICIES_REST_MS: i64 = 120_000;
 /// Largest number of turns in one instant; a loop that exceeds it does not come to rest.
 const MAX_TURNS_PER_INSTANT: u32 = 2_000;
 
@@ -148,6 +150,8 @@ impl Sim {
     /// Checks that a restart at rest writes nothing.
     fn check_restart_at_rest(&mut self) {
         let (revision, sent) = (self.stage.world.store.revision(), self.writes.sent);
+        let begun = self.stage.world.now();
+        self.check_policies_rest(begun - POLICIES_REST_MS);
         self.restart_process();
         self.run_for(REST_SPAN_MS);
         let world = &self.stage.world;
@@ -155,8 +159,19 @@ impl Sim {
             let what = format_args!("{} writes", self.writes.sent - sent);
             world.timeline.fail_invariant("a restart at rest writes nothing", what);
         }
+        self.check_policies_rest(begun);
         if !self.has_failed() {
             self.check_end(true);
+        }
+    }
+
+    /// Checks that nobody has written the status of a policy since then.
+    fn check_policies_rest(&self, since: i64) {
+        let world = &self.stage.world;
+        let written = world.policy_server.status_written_at;
+        if written > since {
+            let what = format_args!("the status of a policy was written at {written}");
+            world.timeline.fail_invariant("a restart at rest writes nothing", what);
         }
     }
 

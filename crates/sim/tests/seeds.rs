@@ -47,7 +47,7 @@ const REMEMBERED_SEEDS: [SeedToPlay; 13] = [
     (217_904, WITH_BLIND_EDITS),
 ];
 /// The same of histories in which policies change.
-const REMEMBERED_CHANGING_SEEDS: [SeedToPlay; 13] = [
+const REMEMBERED_CHANGING_SEEDS: [SeedToPlay; 14] = [
     (900_574, BEFORE_SHADOW_MODE),
     (20_974, BEFORE_SHADOW_MODE),
     (30_054, WITH_LATE_LISTS),
@@ -61,6 +61,7 @@ const REMEMBERED_CHANGING_SEEDS: [SeedToPlay; 13] = [
     (27_223, WITH_BLIND_EDITS),
     (400_824, WITH_TYPE_EDITS),
     (29_090, WITH_BUDGETS),
+    (300_182, WITH_BUDGETS),
 ];
 /// The same of histories in which labels of namespaces and scripts change, too.
 const REMEMBERED_RESOLUTION_SEEDS: [SeedToPlay; 13] = [

@@ -140,7 +140,7 @@ impl OtherRelease {
                         let text = spec_json(&spec, &kinds).to_string();
                         let status = json!({ "acceptedBy": { OTHER_RELEASE: claim }, "conditions": null,
                             "accepted": { "generation": generation, "spec": text } });
-                        server.keep_accepted(policy.number, policy.uid, (generation, spec));
+                        server.keep_accepted(policy.number, policy.uid, (generation, spec), now);
                         is_moved |= server.patch_status(key, &json!({ "status": status }), now);
                     }
                 }

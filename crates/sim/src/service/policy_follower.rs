@@ -236,8 +236,11 @@ impl PolicyFollower {
         for (kind, types) in self.plan.written_types().into_iter().chain(left) {
             self.released.entry(kind).or_default().extend(types);
         }
-        // The inventory of a policy that was edited outlives the process. What one that is refused wrote stands.
-        for policy in plan.policies.iter().filter(|policy| !policy.groups.is_empty()) {
+        // The inventory of a policy outlives the process, whatever the policy was edited to since. What one that is refused wrote
+        // stands until that one is gone.
+        let is_over = |of: &&PolicyDef| plan.policies.iter().all(|policy| policy.number != of.number);
+        let gone = self.plan.policies.iter().filter(is_over);
+        for policy in plan.policies.iter().filter(|policy| !policy.groups.is_empty()).chain(gone) {
             let types = watcher::status::written_types(policy.other_condition, None);
             self.released.entry(policy.parent).or_default().extend(types.map(str::to_owned));
         }

@@ -11,6 +11,7 @@ mod kind_wires;
 mod list_in_progress;
 mod listed_watch;
 mod live_read_wire;
+mod plan_wire;
 mod policy_watch;
 mod resolving_watches;
 mod rule_wire;

@@ -1,7 +1,6 @@
-//! The service's list and watch of policies, over a faulty wire: what it plans by them, and the plans on their way to the
-//! loop.
+//! The service's list and watch of policies, over a faulty wire: and what it plans by them.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use aggregator::PolicyId;
@@ -10,6 +9,7 @@ use rollcall_core::KindEvent;
 
 use super::claim_wire::{ClaimWire, is_release_over, write_claim};
 use super::kind_wires::KindWires;
+use super::plan_wire::PlanWire;
 use super::resolving_watches::ResolvingWatches;
 use super::sim_stage::SimStage;
 use crate::perturbation::{Disturbance, HELD_MS, PointKind};
@@ -35,9 +35,6 @@ enum PolicyWire {
 /// The service's watch of policies in one history.
 pub(crate) struct PolicyWatch {
     dice: Dice,
-    forget_dice: Dice,
-    /// How long a plan takes to the loop; at once where there is none.
-    plan_dice: Option<Dice>,
     /// When the right to read the parents of a policy goes with an edit of it; never where there is none.
     blind_dice: Option<Dice>,
     claims: ClaimWire,
@@ -54,12 +51,8 @@ pub(crate) struct PolicyWatch {
     resume_from: Option<usize>,
     /// Seconds lie between the pages of a list.
     lists_slowly: bool,
-    /// Plans on their way to the loop, each with the time at which it arrives.
-    plans: VecDeque<(i64, PolicyPlan)>,
-    /// Kinds of the plan by which the loop judges.
-    kinds_in_force: BTreeSet<usize>,
-    /// Kinds that are not followed any more, and not forgotten yet.
-    left: BTreeSet<usize>,
+    /// The plans on their way to the loop.
+    plans: PlanWire,
 }
 
 impl PolicyWatch {
@@ -74,8 +67,6 @@ impl PolicyWatch {
         let resolves = kind == HistoryKind::ChangingResolution;
         PolicyWatch {
             dice: DiceStream::PolicyWire.dice(seed),
-            forget_dice: DiceStream::Forgetting.dice(seed),
-            plan_dice: streams.widened_by(DiceStream::PlanWire),
             blind_dice: streams.widened_by(DiceStream::BlindEdits),
             claims: ClaimWire::new(seed),
             sabotage,
@@ -86,9 +77,7 @@ impl PolicyWatch {
             wire: PolicyWire::Down,
             resume_from: None,
             lists_slowly: false,
-            plans: VecDeque::new(),
-            kinds_in_force: BTreeSet::new(),
-            left: BTreeSet::new(),
+            plans: PlanWire::new(streams),
         }
     }
 
@@ -99,9 +88,7 @@ impl PolicyWatch {
         self.wire = PolicyWire::Down;
         self.resume_from = None;
         self.claims.reset_for_restart();
-        self.plans.clear();
-        self.kinds_in_force.clear();
-        self.left.clear();
+        self.plans.reset_for_restart();
     }
 
     /// Starts the service's part, which knows no policy before they are listed.
@@ -131,28 +118,24 @@ impl PolicyWatch {
 
     /// Takes the next plan on its way to the loop, which judges by it from now on.
     pub(crate) fn take_plan(&mut self, world: &mut SimWorld) -> Option<PolicyPlan> {
-        let (_, plan) = self.plans.pop_front_if(|(at, _)| *at <= world.now())?;
-        self.kinds_in_force = plan.interests.keys().copied().collect();
-        let after = self.forget_dice.between(0, 50);
-        world.timeline.schedule_policy_event(after, PolicyEvent::Forget);
-        Some(plan)
+        self.plans.take_plan(world)
     }
 
     /// Returns the specs by which answers may be right now: those of the loop's plan, and those of plans on their way to
     /// it.
     pub(crate) fn coming_specs(&self, number: usize) -> Vec<&PolicyDef> {
-        let plans = self.plans.iter().map(|(_, plan)| plan).chain(std::iter::once(&self.follower.plan));
+        let plans = self.plans.coming().chain(std::iter::once(&self.follower.plan));
         plans.flat_map(|plan| plan.policies.iter().filter(|p| p.number == number)).collect()
     }
 
     /// Returns `true` if a plan is on its way to the loop: kinds are read by it already.
     pub(crate) fn awaits_plan(&self) -> bool {
-        !self.plans.is_empty()
+        self.plans.coming().next().is_some()
     }
 
     /// Returns `true` if a plan on its way to the loop lacks this policy.
     pub(crate) fn is_leaving(&self, policy: PolicyId) -> bool {
-        self.plans.iter().any(|(_, plan)| plan.policies.iter().all(|of| of.id != policy))
+        self.plans.coming().any(|plan| plan.policies.iter().all(|of| of.id != policy))
     }
 
     pub(crate) fn run_event(&mut self, stage: &mut SimStage, wires: &mut KindWires, event: PolicyEvent) {
@@ -168,7 +151,7 @@ impl PolicyWatch {
             PolicyEvent::Redecide => self.replan(stage, wires),
             PolicyEvent::Follow(kind) => self.follow_planned_kind(stage, wires, kind),
             PolicyEvent::PlanArrives => stage.service.wake_loop(&mut stage.world),
-            PolicyEvent::Forget => self.forget_left(stage),
+            PolicyEvent::Forget => self.plans.forget_left(stage),
             PolicyEvent::Resolve(of, step) => self.run_resolving(stage, wires, (of, step)),
         }
     }
@@ -335,7 +318,8 @@ impl PolicyWatch {
 
     fn keep_accepted(&mut self, stage: &mut SimStage, policy: StoredPolicy) {
         if let Some(accepted) = policy.kept {
-            stage.world.policy_server.keep_accepted(policy.number, policy.uid, accepted);
+            let now = stage.world.now();
+            stage.world.policy_server.keep_accepted(policy.number, policy.uid, accepted, now);
             self.wake_policy_watch(stage);
         }
     }
@@ -370,7 +354,9 @@ impl PolicyWatch {
                 continue;
             }
             if new.is_none() {
-                self.leave_kind(stage, wires, kind);
+                stage.world.timeline.log_kind_event(kind, "is not followed any more");
+                wires.stop_kind(stage, kind);
+                self.plans.leave_kind(stage, kind);
                 continue;
             }
             let changed = plan.changed_rules(&before, kind);
@@ -378,12 +364,12 @@ impl PolicyWatch {
                 stage.service.push_kind_event(&mut stage.world, kind, KindEvent::RuleChanged(changed));
             }
             wires.stop_kind(stage, kind);
-            self.left.remove(&kind);
+            self.plans.keep_kind(kind);
             stage.service.push_kind_event(&mut stage.world, kind, KindEvent::Starting);
             let after = self.dice.between(1, 60);
             stage.world.timeline.schedule_policy_event(after, PolicyEvent::Follow(kind));
         }
-        self.send_plan(stage, plan);
+        self.plans.send_plan(stage, plan);
         self.claims.send_claims(stage, &mut self.follower);
         self.claims.schedule_steps(stage, &self.follower);
     }
@@ -400,37 +386,9 @@ impl PolicyWatch {
         self.claims.schedule_release_check(stage, &self.follower);
     }
 
-    /// Sends a plan to the loop, which takes it over at once, or a moment after the tasks of kinds have begun to bring objects.
-    fn send_plan(&mut self, stage: &mut SimStage, plan: PolicyPlan) {
-        let late = self.plan_dice.as_mut().and_then(|dice| dice.chance(25).then(|| dice.between(20, 400)));
-        let now = stage.world.now();
-        let last = self.plans.back().map_or(now, |(at, _)| *at);
-        let at = last.max(now + late.unwrap_or(0));
-        self.plans.push_back((at, plan));
-        if at == now {
-            return stage.service.wake_loop(&mut stage.world);
-        }
-        stage.world.timeline.schedule_policy_event(at - now, PolicyEvent::PlanArrives);
-    }
-
     fn follow_planned_kind(&mut self, stage: &mut SimStage, wires: &mut KindWires, kind: usize) {
         let Some(interest) = self.follower.plan.interests.get(&kind).cloned() else { return };
         stage.feed.set_interest(kind, interest);
         wires.open_kind(stage, kind);
-    }
-
-    fn leave_kind(&mut self, stage: &mut SimStage, wires: &mut KindWires, kind: usize) {
-        stage.world.timeline.log_kind_event(kind, "is not followed any more");
-        wires.stop_kind(stage, kind);
-        self.left.insert(kind);
-        stage.service.push_kind_event(&mut stage.world, kind, KindEvent::Stopped);
-    }
-
-    fn forget_left(&mut self, stage: &mut SimStage) {
-        for kind in self.left.extract_if(.., |kind| !self.kinds_in_force.contains(kind)) {
-            stage.world.timeline.log_kind_event(kind, "is forgotten");
-            stage.feed.forget_kind(kind);
-            stage.service.wake_loop(&mut stage.world);
-        }
     }
 }

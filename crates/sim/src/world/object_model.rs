@@ -169,8 +169,10 @@ impl ModelObject {
     }
 }
 
-/// With this begins what another release says, so that the judges know whose it is. To the product it is like its own words.
-pub(crate) const OTHER_RELEASE_WORDS: &str = "another release: ";
+/// With this begins what another release says, so that the judges know whose it is. To the product it is like its own words, which
+/// open so, too.
+pub(crate) const OTHER_RELEASE_WORDS: &str =
+    "waiting for the operator to handle what another release says, policy ";
 
 /// What other writers call their conditions.
 pub(crate) const FOREIGN_CONDITION_TYPES: [&str; 2] = ["Degraded", "Reachable"];

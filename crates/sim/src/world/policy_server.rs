@@ -95,6 +95,8 @@ pub(crate) struct PolicyServer {
     pub(crate) touched_at: BTreeMap<usize, i64>,
     /// Last time at which a policy of this parent kind changed that is not ours, or was ours before.
     pub(crate) unsettled_at: BTreeMap<usize, i64>,
+    /// Last time at which a release wrote the status of a policy.
+    pub(crate) status_written_at: i64,
     /// Namespaces to which the other release is restricted; empty for all.
     pub(crate) other_namespaces: Vec<String>,
     first: Vec<PolicyDef>,
@@ -115,6 +117,7 @@ impl PolicyServer {
             left_shadow_at: BTreeMap::new(),
             touched_at: BTreeMap::new(),
             unsettled_at: BTreeMap::new(),
+            status_written_at: 0,
             other_namespaces: Vec::new(),
             first: first.to_vec(),
             uids: 0,
@@ -183,6 +186,7 @@ impl PolicyServer {
             return false;
         }
         merge_patch(&mut policy.object.status, &patch["status"]);
+        self.status_written_at = now;
         self.store_policy(policy, now);
         true
     }
@@ -231,10 +235,11 @@ impl PolicyServer {
     }
 
     /// Keeps an accepted spec in the status of its policy, if that is still the same one.
-    pub(crate) fn keep_accepted(&mut self, number: usize, uid: u64, accepted: (i64, PolicyDef)) {
+    pub(crate) fn keep_accepted(&mut self, number: usize, uid: u64, accepted: (i64, PolicyDef), now: i64) {
         if let Some(policy) = self.stored.get_mut(&number).filter(|policy| policy.uid == uid) {
             policy.kept = Some(accepted);
             policy.object.version += 1;
+            self.status_written_at = now;
             let policy = policy.clone();
             self.changes.push(PolicyChange::Applied(policy));
         }

@@ -6,10 +6,7 @@ use readiness::saturating_millis;
 use rollcall_core::{KindEvent, ParentWrite};
 
 use crate::actors::{HistoryActors, OtherRelease, inject_fault};
-use crate::judges::{
-    AnswerJudge, CheckedParents, CommitJudge, JudgedMoment, NumberJudge, OverlapJudge, PlanWatch,
-    ReaderJudge, WordsJudge, WriteTroubles, check_decision, check_end, describe_answers,
-};
+use crate::judges::{JudgedScene, Jury, describe_answers};
 use crate::perturbation::{NewProcessView, PointKind};
 use crate::scenario::{HistoryKind, Sabotage, SeedStreams};
 use crate::service::{AUDIT_PERIOD, ObjectFeed, ServiceUnderTest};
@@ -44,17 +41,7 @@ pub(crate) struct Sim {
     policy_watch: PolicyWatch,
     /// PodDisruptionBudgets, where there are any.
     budgets: Option<BudgetWatch>,
-    /// What the loop has heard of plans and kinds.
-    plan_watch: PlanWatch,
-    /// What the judges remember of the parents.
-    checked: CheckedParents,
-    answers: AnswerJudge,
-    words: WordsJudge,
-    troubles: WriteTroubles,
-    numbers: NumberJudge,
-    commits: CommitJudge,
-    overlaps: OverlapJudge,
-    readers: ReaderJudge,
+    jury: Jury,
     takeovers: Takeovers,
 }
 
@@ -80,15 +67,7 @@ impl Sim {
             reads: LiveReadWire::new(seed, sabotage),
             writes: StatusWriteWire::new(sabotage),
             policy_watch: PolicyWatch::new(streams, sabotage, kind, &scenario),
-            plan_watch: PlanWatch::default(),
-            checked: CheckedParents::default(),
-            answers: AnswerJudge::default(),
-            words: WordsJudge::default(),
-            troubles: WriteTroubles::default(),
-            numbers: NumberJudge::default(),
-            commits: CommitJudge::default(),
-            overlaps: OverlapJudge::default(),
-            readers: ReaderJudge::default(),
+            jury: Jury::default(),
             takeovers: Takeovers::new(streams, sabotage),
             stage: SimStage { world, service, feed },
         }
@@ -108,9 +87,7 @@ impl Sim {
     /// Ends the run with its log, its counts, and the first violated invariant.
     pub(crate) fn into_report(self) -> (Vec<String>, SimulationCounts, Option<InvariantFailure>) {
         let (log, counts, failure) = self.stage.world.timeline.into_report();
-        let OverlapJudge { ghost_writes, ghost_trues, .. } = self.overlaps;
-        let (trues, messages, looks) = (self.commits.trues, self.words.judged, self.readers.looks);
-        (log, SimulationCounts { trues, messages, looks, ghost_writes, ghost_trues, ..counts }, failure)
+        (log, self.jury.count_judged(counts), failure)
     }
 
     /// Plays the whole history: faults, a quiet span, the oracle, a restart at rest.
@@ -197,8 +174,7 @@ impl Sim {
         }
         self.rules.start_evaluations(&mut self.stage);
         self.kind_wires.wake_watches(&mut self.stage);
-        let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.plan_watch);
-        self.readers.check_readers(&at, &self.troubles);
+        self.jury.check_readers((&self.stage, &self.kind_wires, &self.policy_watch));
         true
     }
 
@@ -296,13 +272,7 @@ impl Sim {
         self.kind_wires.reset_for_restart(self.stage.world.now());
         self.policy_watch.reset_for_restart();
         self.budgets.iter_mut().for_each(BudgetWatch::reset_for_restart);
-        self.plan_watch.reset_for_restart();
-        self.checked.reset_for_restart();
-        self.words.reset_for_restart();
-        self.troubles.reset_for_restart();
-        self.commits.reset_for_restart();
-        self.overlaps.reset_for_restart();
-        self.readers.reset_for_restart();
+        self.jury.reset_for_restart();
         self.start_process();
     }
 
@@ -343,17 +313,11 @@ impl Sim {
                 return self.stage.world.timeline.fail_invariant("the loop rests", what);
             }
         }
-        let counts = self.numbers.begin_turn();
+        let counts = self.jury.numbers.begin_turn();
         if counts {
             self.stage.service.refresh_numbers(self.stage.world.timeline.current_time());
         }
-        let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.plan_watch);
-        self.answers.check_answers(&at, &mut self.checked);
-        self.words.check_messages(&at, &self.troubles);
-        self.overlaps.check_standing(&at, &self.troubles);
-        if counts {
-            NumberJudge::check_numbers(&at);
-        }
+        self.jury.check_turns((&self.stage, &self.kind_wires, &self.policy_watch), counts);
         let SimStage { world, service, .. } = &mut self.stage;
         service.schedule_deadline(world);
     }
@@ -389,11 +353,7 @@ impl Sim {
 
     /// Lets the judges see what the loop has observed.
     fn note_observed(&mut self) {
-        if self.stage.feed.shown.is_behind() {
-            let steps = self.stage.feed.shown.take_changes();
-            let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.plan_watch);
-            self.checked.note_changes(&at, &steps);
-        }
+        self.jury.note_observed(&mut self.stage, &self.kind_wires, &self.policy_watch);
     }
 
     /// The loop hears of a kind; returns `false` if there is nothing to hear.
@@ -405,11 +365,11 @@ impl Sim {
             self.note_observed();
         }
         self.stage.service.observe_swap(now, kind, &event);
-        if self.plan_watch.observe_kind_event(now.0, kind.index(), &event) {
+        if self.jury.plan_watch.observe_kind_event(now.0, kind.index(), &event) {
             self.note_listed_parents(kind.index());
         }
         let state = self.stage.service.observe_kind_state(&self.stage.world, kind, &event);
-        self.plan_watch.record_kind_state(kind, state);
+        self.jury.plan_watch.record_kind_state(kind, state);
         true
     }
 
@@ -422,16 +382,16 @@ impl Sim {
                 .timeline
                 .fail_invariant("no answer rests on half a list", format_args!("{:?}", plan.resolved));
         }
-        self.plan_watch.planned_since.get_or_insert(world.now());
+        self.jury.plan_watch.planned_since.get_or_insert(world.now());
         let moved = service.take_over_plan(world.timeline.current_time(), &world.scenario, &plan);
         for (policy, number) in moved.removed {
-            self.checked.forget_policy(policy, number);
+            self.jury.checked.forget_policy(policy, number);
         }
-        self.plan_watch.unseen.extend(moved.added.into_iter().map(|id| (id, plan.decided_at)));
+        self.jury.plan_watch.unseen.extend(moved.added.into_iter().map(|id| (id, plan.decided_at)));
         world.timeline.counts.plans += 1;
         world.timeline.log_event("the loop takes over a plan");
         for kind in 0..self.kind_wires.all().len() {
-            if !self.plan_watch.unlisted.contains(&kind) {
+            if !self.jury.plan_watch.unlisted.contains(&kind) {
                 self.note_listed_parents(kind);
             }
         }
@@ -439,18 +399,14 @@ impl Sim {
     }
 
     fn note_listed_parents(&mut self, kind: usize) {
-        let listed = self.plan_watch.take_unseen(&self.stage.service.policies, kind);
-        let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.plan_watch);
-        self.checked.note_listed_parents(&at, kind, &listed);
+        self.jury.note_listed_parents((&self.stage, &self.kind_wires, &self.policy_watch), kind);
     }
 
     /// Sends a write that the loop decided on.
     fn send_write(&mut self, write: ParentWrite) {
         self.stage.world.timeline.log_event(describe_write(&write));
-        let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.plan_watch);
-        check_decision(&at, &mut self.checked, &write);
-        self.words.note_decision(&at, &write);
-        let was_shown_handled = self.checked.has_reported_handled(&write.uid, at.now);
+        let scene: JudgedScene<'_> = (&self.stage, &self.kind_wires, &self.policy_watch);
+        let was_shown_handled = self.jury.check_decision(scene, &write);
         self.writes.send_write(&mut self.stage, write, was_shown_handled);
     }
 
@@ -461,21 +417,18 @@ impl Sim {
         let (answer, committed) = deliver_write(&mut self.stage.world, &flight.write, disturbance);
         let sender = self.takeovers.sender_of(&self.stage, flight.life);
         if let Some(committed) = committed {
-            let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.plan_watch);
-            let others = (&mut self.checked, &self.overlaps);
-            self.commits.check_commit(&at, others, (&flight, sender), &committed);
-            self.overlaps.check_commit(&at, (&flight, sender), &committed);
+            let scene: JudgedScene<'_> = (&self.stage, &self.kind_wires, &self.policy_watch);
+            self.jury.check_commit(scene, (&flight, sender), &committed);
         }
         if answer.as_ref().is_none_or(|(status, ..)| *status != 200) {
-            self.troubles.note_failure(&flight.write.uid, answer.is_some(), self.stage.world.now());
-            self.overlaps.note_failure(&flight.write.uid, self.stage.world.now());
+            self.jury.note_failure(&flight.write.uid, answer.is_some(), self.stage.world.now());
         }
         send_answer(&mut self.stage, flight, answer, sender != WriteSender::Ended);
     }
 
     /// Checks the quiet end state.
     fn check_end(&mut self, has_restarted: bool) {
-        let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.plan_watch);
-        self.stage.world.timeline.counts.parents = check_end(&at, &self.commits, has_restarted);
+        let scene = (&self.stage, &self.kind_wires, &self.policy_watch);
+        self.stage.world.timeline.counts.parents = self.jury.check_end(scene, has_restarted);
     }
 }

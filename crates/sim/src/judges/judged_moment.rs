@@ -15,6 +15,9 @@ use crate::scenario::{ChildRuleDef, PolicyDef, Scenario, kind_id};
 use crate::wires::{KindWire, KindWires, PolicyWatch, SimStage};
 use crate::world::{BudgetReading, ModelObject, ModelSteadiness, SimWorld};
 
+/// What a moment is read from: the world and the service, and the wires between them.
+pub(crate) type JudgedScene<'a> = (&'a SimStage, &'a KindWires, &'a PolicyWatch);
+
 /// The state of a run at one moment.
 pub(crate) struct JudgedMoment<'a> {
     pub(crate) now: i64,
@@ -37,9 +40,7 @@ pub(crate) struct JudgedMoment<'a> {
 
 impl<'a> JudgedMoment<'a> {
     pub(crate) fn new(
-        stage: &'a SimStage,
-        wires: &'a KindWires,
-        policy_watch: &'a PolicyWatch,
+        (stage, wires, policy_watch): JudgedScene<'a>,
         plan_watch: &'a PlanWatch,
     ) -> JudgedMoment<'a> {
         JudgedMoment {

@@ -234,9 +234,13 @@ impl PolicyServer {
         self.stored.insert(policy.number, policy);
     }
 
-    /// Keeps an accepted spec in the status of its policy, if that is still the same one.
+    /// Keeps an accepted spec in the status of its policy, if that is still the same one, and has kept no later one: the writes of
+    /// a process arrive in their order.
     pub(crate) fn keep_accepted(&mut self, number: usize, uid: u64, accepted: (i64, PolicyDef), now: i64) {
-        if let Some(policy) = self.stored.get_mut(&number).filter(|policy| policy.uid == uid) {
+        let is_news = |policy: &&mut StoredPolicy| {
+            policy.uid == uid && policy.kept.as_ref().is_none_or(|(generation, _)| *generation <= accepted.0)
+        };
+        if let Some(policy) = self.stored.get_mut(&number).filter(is_news) {
             policy.kept = Some(accepted);
             policy.object.version += 1;
             self.status_written_at = now;

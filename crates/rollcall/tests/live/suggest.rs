@@ -89,6 +89,33 @@ async fn each_kind_that_owns_something_gets_a_policy_with_what_it_rests_on() {
 }
 
 #[tokio::test]
+async fn what_objects_say_of_themselves_is_held_against_what_they_own() {
+    let cluster = LiveCluster::start("suggest-own-word").await;
+    cluster.create(&crd("Queue"));
+    for (kind, name, status) in [
+        ("Shop", "a", json!({ "state": "Failed" })),
+        ("Shop", "b", json!({ "state": "Ready" })),
+        ("Queue", "c", json!({ "phase": "Pending" })),
+        ("Queue", "d", json!({})),
+    ] {
+        let mut object = custom(kind, name);
+        object["status"] = status;
+        let object = cluster.create(&object);
+        cluster.below(&object, pod(&format!("{name}-0"), None));
+    }
+    let (code, out, err) = suggest(&cluster, &[]).await;
+    assert_eq!(code, Some(0), "{out}{err}");
+    for part in [
+        "# left out: 1 of 2 say of themselves that they are not ready while all that they own is, one of them for good: default/a: ",
+        "# - 1 of 2 say of themselves that they are not ready, and would be by this policy: default/c: phase Pending",
+    ] {
+        assert!(out.contains(part), "no {part:?} in:\n{out}");
+    }
+    assert!(!out.contains("name: shops.example.com"), "{out}");
+    assert!(out.contains("name: queues.example.com"), "{out}");
+}
+
+#[tokio::test]
 async fn what_a_policy_names_already_is_left_out_and_what_cannot_be_read_is_named() {
     let cluster = crowd("suggest-again").await;
     cluster.create(&serde_json::to_value(api::ReadinessPolicy::crd()).unwrap());

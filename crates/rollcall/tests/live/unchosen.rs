@@ -64,6 +64,36 @@ async fn workloads_of_an_object_that_no_policy_chooses_count_as_they_would_witho
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_an_object_says_of_itself_counts_beside_what_it_owns_where_there_is_no_policy() {
+    let cluster = LiveCluster::start("unchosen-own-word").await;
+    let finished = json!({ "apiVersion": "batch/v1", "kind": "Job", "metadata": { "name": "submitter" },
+        "spec": { "completions": 1 }, "status": { "succeeded": 1, "conditions": [
+            { "type": "Complete", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z" } ] } });
+    // As KubeRay leaves a RayJob whose submitter ended well, and whose job did not.
+    for (status, code, word) in [
+        (json!({ "jobDeploymentStatus": "Failed", "reason": "DeadlineExceeded" }), 1, "Failed"),
+        (json!({ "jobDeploymentStatus": "Initializing" }), 1, "Progressing"),
+        (json!({ "jobDeploymentStatus": "Complete" }), 0, "Ready"),
+        (json!({ "dashboard": "http://10.0.0.1" }), 0, "AllChildrenReady"),
+    ] {
+        let mut run = custom("Shop", &format!("run-{}", word.to_lowercase()));
+        run["status"] = status;
+        let run = cluster.create(&run);
+        let mut job = finished.clone();
+        job["metadata"]["name"] = json!(format!("job-{}", word.to_lowercase()));
+        cluster.below(&run, job);
+        let mut command = cluster.bare();
+        let name = format!("shop/{}", run["metadata"]["name"].as_str().unwrap());
+        command.args(["tree", &name]);
+        let (exit, out, err) = super::cluster::done(command).await;
+        assert_eq!(exit, Some(code), "{out}{err}");
+        let line = out.lines().nth(1).unwrap_or_default();
+        assert!(line.contains(word), "{word}: {out}{err}");
+        assert!(out.contains("Job default/job-"), "its children are shown all the same: {out}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_a_policy_said_that_does_not_choose_an_object_any_more_is_no_quiet() {
     let cluster = LiveCluster::start("unchosen-told").await;
     let mut slow = policy("Database", "", "Pod");

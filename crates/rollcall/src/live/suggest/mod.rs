@@ -24,7 +24,7 @@ use super::survey::ClusterSurvey;
 use crate::eval::current_time;
 use crate::text::{json_text, print_error_line, sanitize_text, write_stdout};
 use owner_survey::OwnerSurvey;
-use parent_evidence::ParentEvidence;
+use parent_evidence::{ParentEvidence, SeenParent};
 use suggested_policy::{PolicySuggestion, compile_suggestions};
 use suggestion_folder::write_folder;
 
@@ -156,7 +156,7 @@ async fn collect_suggestions(client: &kube::Client, args: &SuggestArgs) -> anyho
                 continue;
             }
         };
-        let evidence = ParentEvidence::collect(&objects);
+        let evidence = ParentEvidence::collect(&objects, current_time());
         let mut suggestion = PolicySuggestion::of_kind(api, owned, &evidence);
         let key = (api.group.clone(), api.kind.clone());
         if let Some(policy) = named.get(&key) {
@@ -244,6 +244,11 @@ fn compare_words(suggestion: &mut PolicySuggestion, evidence: &ParentEvidence, t
     let mut false_words = unready.iter().filter(|(parent, _)| parent.own_ready == Some(true));
     let first = false_words.next();
     let more = false_words.count();
+    let is_ready = |(_, node): &&(&SeenParent, &TreeNode)| is_node_ready(node);
+    note_contradictions(suggestion, judged_parents.iter().filter(is_ready).map(|(parent, _)| *parent));
+    if suggestion.left_out.is_some() {
+        return;
+    }
     if unjudged > 0 {
         let all = suggestion.objects;
         suggestion.evidence.push(format!("{unjudged} of {all} could not be judged by this policy"));
@@ -274,6 +279,30 @@ fn compare_words(suggestion: &mut PolicySuggestion, evidence: &ParentEvidence, t
             judged_parents.len() - unready.len(),
             judged_parents.len()
         )),
+    }
+}
+
+/// Notes which of these parents, which are ready by what they own, say of themselves that they are not: what they own does not tell
+/// all. Where one has failed for good, a policy over that would tell a falsehood for as long as it stands.
+fn note_contradictions<'p>(
+    suggestion: &mut PolicySuggestion,
+    ready: impl Iterator<Item = &'p SeenParent> + Clone,
+) {
+    let of = |parent: &'p SeenParent| parent.unready_word.as_ref().map(|word| (parent, word));
+    let said: Vec<_> = ready.filter_map(of).collect();
+    let Some((parent, word)) = said.iter().find(|(_, word)| word.is_final).or(said.first()) else { return };
+    let (SeenParent { namespace, name, .. }, detail, count) = (parent, &word.detail, said.len());
+    let what = format!("{count} of {} say of themselves", suggestion.objects);
+    if word.is_final && !suggestion.own_ready {
+        suggestion.leave_out(format!(
+            "{what} that they are not ready while all that they own is, one of them for good: {namespace}/{name}: {detail}; what it owns \
+             does not tell how it is"
+        ));
+    } else {
+        suggestion.evidence.push(format!(
+            "{what} that they are not ready, and would be by this policy: {namespace}/{name}: {detail}; a `proof` over their status \
+             would wait for them"
+        ));
     }
 }
 

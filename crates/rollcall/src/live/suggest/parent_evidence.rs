@@ -2,9 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use readiness::{Level, Time};
 use serde_json::Value;
 use watcher::status::{OwnTypes, ParentStatus};
 use watcher::{ParentObject, WireObject};
+
+use super::super::leaf_node::leaf_node;
+use super::super::node_reason::node_level;
 
 /// Annotation that Kopf leaves on what it has handled, whatever prefix its operator chose.
 const KOPF_MARK: &str = "last-handled-configuration";
@@ -17,6 +21,16 @@ pub(super) struct SeenParent {
     pub(super) name: Box<str>,
     /// Whether its own `Ready`, which somebody else than Rollcall writes, is True; `None` without one.
     pub(super) own_ready: Option<bool>,
+    /// What it says of itself by the built-in rules, where that is not ready.
+    pub(super) unready_word: Option<UnreadyWord>,
+}
+
+/// What an object that is not ready says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct UnreadyWord {
+    pub(super) detail: String,
+    /// It does not expect to become ready by itself.
+    pub(super) is_final: bool,
 }
 
 /// What the objects of a kind show of their operator.
@@ -33,15 +47,15 @@ pub(super) struct ParentEvidence {
 
 impl ParentEvidence {
     /// Reads what these objects show.
-    pub(super) fn collect(objects: &[ParentObject]) -> ParentEvidence {
+    pub(super) fn collect(objects: &[ParentObject], now: Time) -> ParentEvidence {
         let mut evidence = ParentEvidence::default();
         for object in objects {
-            evidence.add_object(object);
+            evidence.add_object(object, now);
         }
         evidence
     }
 
-    fn add_object(&mut self, object: &ParentObject) {
+    fn add_object(&mut self, object: &ParentObject, now: Time) {
         let status = ParentStatus::read(&object.text, &OwnTypes::any());
         let meta = object.meta();
         self.kopf_marks += usize::from(has_kopf_mark(object.text.get()));
@@ -53,6 +67,7 @@ impl ParentEvidence {
             namespace: meta.namespace.clone(),
             name: meta.name.clone(),
             own_ready: ready.map(|(_, _, is_true)| *is_true),
+            unready_word: unready_word(object, &status, now),
         });
         self.condition_types.extend(status.foreign.iter().map(|(kind, ..)| kind.clone()));
     }
@@ -61,6 +76,15 @@ impl ParentEvidence {
     pub(super) fn count(&self) -> usize {
         self.parents.len()
     }
+}
+
+/// What an object says of itself, where it speaks and is not ready by that. Where Rollcall's own word stands on it, that is what would
+/// be read.
+fn unready_word(object: &ParentObject, status: &ParentStatus, now: Time) -> Option<UnreadyWord> {
+    let node = leaf_node(object, now);
+    let speaks = !matches!(node_level(&node), Some(Level::Unknown | Level::Ready));
+    let is_own = status.written().next().is_none();
+    (speaks && is_own).then_some(UnreadyWord { detail: node.detail, is_final: node.stalled })
 }
 
 fn has_kopf_mark(object: &str) -> bool {
@@ -93,7 +117,7 @@ mod tests {
                 json!({ "conditions": [{ "type": "Synced", "status": "True", "observedGeneration": 1 }] }),
             ),
         ];
-        let seen = ParentEvidence::collect(&objects);
+        let seen = ParentEvidence::collect(&objects, Time(0));
         assert_eq!((seen.count(), seen.kopf_marks, seen.generations), (3, 1, 2));
         assert_eq!(seen.condition_types, ["Ready".into(), "Synced".into()].into());
         assert_eq!(

@@ -11,9 +11,9 @@ use readiness::{
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use watcher::plan::Interest;
+use watcher::plan::{Interest, LabelMatchTerm, LabelMatcher};
 use watcher::reflector::{ObjectRow, RefinedCause, Reflector};
-use watcher::wire::ChildObject;
+use watcher::wire::{ChildObject, WireMeta};
 
 use super::event_causes::EventExplainedWorkload;
 
@@ -30,8 +30,14 @@ pub struct UnreadyWorkload {
     pub name: String,
     /// Uid of the workload.
     pub uid: String,
+    /// Its resourceVersion when it was read.
+    pub version: u64,
+    /// The generation of its row then.
+    pub generation: u32,
     /// Label selector of its pods.
     pub selector: String,
+    /// The same, to be matched here.
+    pub labels: LabelMatcher,
     /// Time limits after which a pod, or a failing creation, is stuck: one per rule index.
     pub limits: Vec<StuckLimits>,
     /// Set if no condition of the workload reports failing pod creation, so that Events have to explain it.
@@ -89,24 +95,27 @@ pub fn find_unready_workload(
 ) -> Option<UnreadyWorkload> {
     let interest = reflector.interest(kind)?;
     let owner = reflector.find_object(&child.meta.uid).filter(|_| interest.judge.owns_pods())?;
-    let explains = |level| matches!(level, Level::Progressing | Level::Failed | Level::Stuck);
     let seen = |row: &ObjectRow| {
         row.unready_since(0).filter(|since| since.from == SinceSource::Seen).map(|since| since.at)
     };
-    let unready = |row: &ObjectRow| explains(row.assessment.verdict.level).then(|| seen(row));
-    let since = reflector.read_row(owner, unready).flatten()?;
+    let unready = |row: &ObjectRow| is_explained_by_pods(row).then(|| (seen(row), row.generation));
+    let (since, generation) = reflector.read_row(owner, unready).flatten()?;
     let limits = interest.assessment_rules.iter().map(|rule| rule.limits).collect();
     let (namespace, name, uid) =
         (child.meta.namespace.to_string(), child.meta.name.to_string(), child.meta.uid.to_string());
     let silent =
         EventExplainedWorkload::from_child(interest.judge, child, is_ordered_ready(object)).map(Box::new);
+    let selector = serde_json::from_str::<WorkloadManifest>(object.get()).ok()?.spec?.selector?;
     Some(UnreadyWorkload {
         owner,
         interest,
         namespace,
         name,
         uid,
-        selector: pod_selector(object)?,
+        version: child.meta.resource_version,
+        generation,
+        selector: selector_text(&selector)?,
+        labels: label_matcher(selector),
         limits,
         event_explained: silent,
         since,
@@ -114,7 +123,32 @@ pub fn find_unready_workload(
     })
 }
 
+/// Whether pods may explain why an object is not ready.
+pub fn is_explained_by_pods(row: &ObjectRow) -> bool {
+    matches!(row.assessment.verdict.level, Level::Progressing | Level::Failed | Level::Stuck)
+}
+
 impl UnreadyWorkload {
+    /// Whether a pod is one of those that explain it, told by its metadata.
+    pub fn has_pod(&self, pod: &WireMeta) -> bool {
+        *pod.namespace == *self.namespace
+            && is_controlled_by(pod, &self.name)
+            && self.labels.matches(&pod.labels)
+    }
+
+    /// Whether what is read of its pods explains it as it is held now, and by what it is judged now. The pods alone explain
+    /// the kinds that tell of refused pods themselves, as long as their spec is the same; the others also by what they say.
+    pub fn is_current(&self, reflector: &Reflector) -> bool {
+        let is_interest = |interest| Arc::ptr_eq(&interest, &self.interest);
+        let is_same = |row: &ObjectRow| {
+            let is_version = row.version == self.version || self.event_explained.is_none();
+            is_version && row.generation == self.generation && is_explained_by_pods(row)
+        };
+        reflector.find_object(&self.uid) == Some(self.owner)
+            && reflector.interest(self.interest.id).is_some_and(is_interest)
+            && reflector.read_row(self.owner, is_same) == Some(true)
+    }
+
     /// Causes found in the pods, one per rule index, and the shortage of pods, in which case its Events have to be read
     /// too.
     pub fn explain_by_pods(&self, pods: &[ChildObject]) -> (Vec<Option<RefinedCause>>, Option<PodShortage>) {
@@ -174,6 +208,22 @@ pub fn pod_selector(object: &RawValue) -> Option<String> {
     selector_text(&workload.spec?.selector?)
 }
 
+/// The terms of a selector whose operators are known.
+fn label_matcher(selector: WorkloadSelector) -> LabelMatcher {
+    let labels = selector.match_labels.into_iter();
+    let labels = labels.map(|(key, value)| LabelMatchTerm::In(key.into(), vec![value.into()]));
+    let expressions = selector.match_expressions.into_iter().map(|term| {
+        let (key, values) = (term.key.into(), term.values.into_iter().map(Into::into).collect());
+        match &*term.operator {
+            "In" => LabelMatchTerm::In(key, values),
+            "NotIn" => LabelMatchTerm::NotIn(key, values),
+            "Exists" => LabelMatchTerm::Exists(key),
+            _ => LabelMatchTerm::DoesNotExist(key),
+        }
+    });
+    LabelMatcher { requirements: labels.chain(expressions).collect() }
+}
+
 fn selector_text(selector: &WorkloadSelector) -> Option<String> {
     let labels = selector.match_labels.iter().map(|(key, value)| Some(format!("{key}={value}")));
     let expressions = selector.match_expressions.iter().map(|e| {
@@ -215,7 +265,11 @@ fn limit_crash_loop(pod: &ChildObject, found: Assessment, limits: &StuckLimits) 
 /// True if the pod is controlled by the workload, or by an object that a Deployment named after itself. Labels alone
 /// may be copied.
 pub fn is_pod_of(pod: &ChildObject, workload: &str) -> bool {
-    pod.meta.owners.iter().any(|owner| owner.controller && owner.name.starts_with(workload))
+    is_controlled_by(&pod.meta, workload)
+}
+
+fn is_controlled_by(pod: &WireMeta, workload: &str) -> bool {
+    pod.owners.iter().any(|owner| owner.controller && owner.name.starts_with(workload))
 }
 
 fn is_explanatory(assessment: &Assessment) -> bool {

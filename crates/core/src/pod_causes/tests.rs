@@ -54,7 +54,10 @@ fn lacking(minutes: &[u64]) -> UnreadyWorkload {
         namespace: text(),
         name: "web".to_owned(),
         uid: text(),
+        version: 0,
+        generation: 0,
         selector: text(),
+        labels: LabelMatcher::default(),
         limits,
         event_explained: silent,
         since: None,
@@ -158,4 +161,40 @@ fn selectors_are_written_as_the_api_reads_them() {
     let all = json!({ "matchLabels": { "app": "web" }, "matchExpressions": expressions });
     assert_eq!(written(all), Some("app=web,tier in (a,b),!old".to_owned()));
     assert_eq!(written(json!({})), None, "an empty selector would select every pod");
+}
+
+#[test]
+fn a_pod_is_that_of_a_workload_which_controls_it_and_selects_it_in_its_namespace() {
+    let expressions = json!([
+        { "key": "tier", "operator": "In", "values": ["a", "b"] },
+        { "key": "track", "operator": "NotIn", "values": ["canary"] },
+        { "key": "team", "operator": "Exists" },
+        { "key": "old", "operator": "DoesNotExist" },
+    ]);
+    let selector = json!({ "matchLabels": { "app": "web" }, "matchExpressions": expressions });
+    let labels = label_matcher(serde_json::from_value(selector).unwrap());
+    let workload = UnreadyWorkload { namespace: "shop".to_owned(), labels, ..lacking(&[10]) };
+    let has = |namespace: &str, controller: &str, labels: &str| {
+        let labels = labels.split_whitespace().filter_map(|label| label.split_once('='));
+        let labels: serde_json::Map<_, _> =
+            labels.map(|(key, value)| (key.to_owned(), json!(value))).collect();
+        let owner = json!({ "kind": "ReplicaSet", "name": controller, "uid": "r", "controller": true });
+        let pod = json!({ "metadata": { "name": "web-0", "namespace": namespace, "labels": labels,
+            "ownerReferences": [owner] } });
+        let pod: Box<RawValue> = serde_json::from_value(pod).unwrap();
+        workload.has_pod(&ChildObject::from_raw(&pod).meta)
+    };
+    for (namespace, controller, labels, expected) in [
+        ("shop", "web-5d", "app=web tier=a team=x", true),
+        ("shop", "web-5d", "app=web tier=b team=x track=stable", true),
+        ("other", "web-5d", "app=web tier=a team=x", false),
+        ("shop", "api-5d", "app=web tier=a team=x", false),
+        ("shop", "web-api-5d", "app=web-api tier=a team=x", false),
+        ("shop", "web-5d", "app=web tier=c team=x", false),
+        ("shop", "web-5d", "app=web tier=a team=x track=canary", false),
+        ("shop", "web-5d", "app=web tier=a", false),
+        ("shop", "web-5d", "app=web tier=a team=x old=", false),
+    ] {
+        assert_eq!(has(namespace, controller, labels), expected, "{namespace} {controller} {labels}");
+    }
 }

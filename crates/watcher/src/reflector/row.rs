@@ -157,6 +157,11 @@ impl ObjectRow {
         self.extras.as_ref()?.remembered.as_ref()
     }
 
+    /// Returns `true` if causes found below the object refine its verdict.
+    pub fn has_causes_below(&self) -> bool {
+        self.extras.as_ref().is_some_and(|aside| aside.refined.is_some())
+    }
+
     /// Returns the verdict for a rule index.
     pub fn assessment_for(&self, rule_index: u16) -> &Assessment {
         match (rule_index, &self.extras) {

@@ -6,12 +6,14 @@ mod folding;
 mod order_intake;
 mod place_comparer;
 mod place_comparisons;
+mod pods_comparer;
 mod read_order;
 mod read_queue;
 mod read_result;
 mod resync_queue;
 #[cfg(test)]
 mod tests;
+mod workload_explanations;
 mod workload_lookup;
 
 use std::pin::pin;
@@ -33,14 +35,16 @@ use watcher::{
 
 use drift_log::DriftExample;
 pub(crate) use drift_log::DriftLog;
-use order_intake::OrderIntake;
+use order_intake::{MAX_EXPLAINED_WORKLOADS, OrderIntake};
 use place_comparer::{ComparedObjects, PlaceComparer};
-use place_comparisons::ComparedPlace;
 pub(crate) use place_comparisons::PlaceComparisons;
+use place_comparisons::{ComparedPlace, PlaceContent};
+use pods_comparer::PodsComparer;
 pub(crate) use read_order::{ReadOrder, ResyncOrder};
 use read_queue::ReadLane;
 pub(crate) use read_result::{Drift, LiveReadResult};
 use resync_queue::{ResyncQueue, ResyncRequest};
+pub(crate) use workload_explanations::WorkloadExplanations;
 use workload_lookup::WorkloadExplainer;
 
 use crate::clock::ServerClock;
@@ -60,8 +64,6 @@ const DRIFT_GRACE_PERIOD: Duration = Duration::from_secs(5);
 /// Time after that until the watch is taken to have lost what it has not delivered. 25 s: a server under load is late, and a list
 /// of the kind is what it needs least then.
 const LATENESS_ALLOWED: Duration = Duration::from_secs(25);
-/// Maximum number of workloads of one list for which reasons are looked up.
-const MAX_EXPLAINED_WORKLOADS: usize = 10;
 /// Maximum number of objects that one list lacks and that are read; the rest is left to the next pass.
 const MAX_UNLISTED_READS: usize = 500;
 
@@ -88,6 +90,8 @@ pub(crate) struct LiveReader {
     pub(crate) clock: ServerClock,
     /// What was compared where, shared with the audit.
     pub(crate) comparisons: Arc<PlaceComparisons>,
+    /// By what workloads that are not ready were explained.
+    pub(crate) explanations: Arc<WorkloadExplanations>,
     /// Log of drift, shared with the audit.
     pub(crate) drift_log: Arc<DriftLog>,
     /// Reports what keeps failing.
@@ -123,9 +127,10 @@ impl LiveReader {
             self.reflector.clone(),
             self.resolved.clone(),
             self.namespaces.clone(),
-            self.comparisons.clone(),
+            (self.comparisons.clone(), self.explanations.clone()),
             self.period,
         );
+        let mut forget_at = Instant::now() + self.period;
         let mut logging = pin!(self.drift_log.keep_flushing());
         loop {
             self.metrics.set_resync_queue(queue.len());
@@ -139,15 +144,9 @@ impl LiveReader {
                 Some(drifts) = drifts.recv() => checks.push(self.check_drift(drifts, "write")),
                 Some(()) = checks.next(), if !checks.is_empty() => {}
                 Some(settled) = under_way.next(), if !under_way.is_empty() => {
-                    let SettledRequest { lane, answered, place, result } = settled;
-                    queue.settle_request(lane, answered, Instant::now());
-                    if let Some(place) = place.filter(|_| !answered) {
-                        self.comparisons.forget(&place, Instant::now());
-                    }
-                    result.workloads.into_iter().for_each(|workload| queue.enqueue_workload(workload));
-                    result.unlisted.into_iter().for_each(|read| queue.enqueue_read(read));
-                    if !result.drifts.is_empty() {
-                        checks.push(self.check_drift(result.drifts, "resync"));
+                    let drifts = self.settle_request(settled, &mut queue);
+                    if !drifts.is_empty() {
+                        checks.push(self.check_drift(drifts, "resync"));
                     }
                 }
                 () = self.wait_for_turn(last_sent), if ready => {
@@ -158,9 +157,28 @@ impl LiveReader {
                     }
                 }
                 () = sleep_until(retry.unwrap_or_else(Instant::now)), if retry.is_some() => {}
+                () = sleep_until(forget_at), if !self.explanations.is_empty() => {
+                    self.explanations.forget_outdated(&self.reflector);
+                    forget_at = Instant::now() + self.period;
+                }
                 () = &mut logging => {}
             }
         }
+    }
+
+    /// Queues what follows a request. Returns the drift that it has found.
+    fn settle_request(&self, settled: SettledRequest, queue: &mut ResyncQueue) -> Vec<Drift> {
+        let SettledRequest { lane, answered, place, result } = settled;
+        let now = Instant::now();
+        queue.settle_request(lane, answered, now);
+        if let Some(place) = place {
+            self.comparisons.settle(&place, answered, now);
+            // The pods of workloads that were to be listed are compared, whichever these are now.
+            place.pods_of_workloads().into_iter().for_each(|pods| queue.enqueue_comparison(pods));
+        }
+        result.workloads.into_iter().for_each(|workload| queue.enqueue_workload(workload));
+        result.unlisted.into_iter().for_each(|read| queue.enqueue_read(read));
+        result.drifts
     }
 
     /// Waits until another request may be sent.
@@ -180,7 +198,7 @@ impl LiveReader {
                 .await
                 .map(|done| done.inspect_err(|error| self.report_read_error(error)).ok()),
             ResyncRequest::Compare(compared) => {
-                let (within, compared) = (self.list_timeout(compared.kind), &*place.insert(compared));
+                let (within, compared) = (self.place_timeout(&compared), &*place.insert(compared));
                 timeout(within, self.compare_place(compared))
                     .await
                     .map(|done| done.inspect_err(|error| self.report_read_error(error)).ok())
@@ -219,13 +237,50 @@ impl LiveReader {
         LIVE_READ_TIMEOUT * u32::try_from(1 + objects / OBJECTS_PER_TIMEOUT).unwrap_or(u32::MAX)
     }
 
-    /// Compares the metadata of a place with what is held, and returns what is to be read.
+    /// Longest time for what is listed of a place.
+    fn place_timeout(&self, place: &ComparedPlace) -> Duration {
+        match place.content {
+            PlaceContent::Metadata(kind) | PlaceContent::Workloads(kind) => self.list_timeout(kind),
+            PlaceContent::Pods => {
+                // Once by their metadata, and once whole.
+                let objects = 2 * self.comparisons.listed_objects(place).unwrap_or_default();
+                LIVE_READ_TIMEOUT * u32::try_from(2 + objects / OBJECTS_PER_TIMEOUT).unwrap_or(u32::MAX)
+            }
+        }
+    }
+
+    /// Compares what a place has with what is held, and returns what is to be read.
     async fn compare_place(&self, place: &ComparedPlace) -> Result<LiveReadResult, LiveReadError> {
-        let Some(followed) = self.resolved.get(&place.kind).map(|kind| Arc::clone(&kind)) else {
+        let (PlaceContent::Metadata(kind) | PlaceContent::Workloads(kind)) = place.content else {
+            return self.compare_pods(place).await;
+        };
+        let Some(followed) = self.resolved.get(&kind).map(|kind| Arc::clone(&kind)) else {
             return Ok(LiveReadResult::default());
         };
+        if matches!(place.content, PlaceContent::Workloads(_)) {
+            return self.list_workloads(&followed, place).await;
+        }
         let unlisted = self.compare_objects(&followed, place, MAX_UNLISTED_READS).await?.reads;
         Ok(LiveReadResult { unlisted, ..LiveReadResult::default() })
+    }
+
+    /// Compares the pods of a place with those by which its workloads were explained.
+    async fn compare_pods(&self, place: &ComparedPlace) -> Result<LiveReadResult, LiveReadError> {
+        let comparer = PodsComparer { comparisons: &self.comparisons, explainer: self.workload_explainer() };
+        Ok(LiveReadResult { workloads: comparer.compare(place).await?, ..LiveReadResult::default() })
+    }
+
+    /// Lists workloads of a kind of which many are not ready, in one namespace or in all; their pods are compared then.
+    async fn list_workloads(
+        &self,
+        followed: &Arc<ResolvedKind>,
+        place: &ComparedPlace,
+    ) -> Result<LiveReadResult, LiveReadError> {
+        let namespace = place.namespace.clone().unwrap_or_default();
+        let read = LiveRead::All { kind: followed.id, namespace };
+        let listed = self.read_live_as::<ParentObject>(followed, &read, usize::MAX).await?;
+        self.explanations.add_unexplained(listed.workloads);
+        Ok(LiveReadResult { workloads: Vec::new(), ..listed })
     }
 
     /// Compares the metadata of a kind, in one namespace or in all, and returns the reads of what is held otherwise: at most so
@@ -238,7 +293,7 @@ impl LiveReader {
         most: usize,
     ) -> Result<Vec<LiveRead>, LiveReadError> {
         let (begun, namespace) = (Instant::now(), scope.map(str::to_owned));
-        let place = ComparedPlace { kind: followed.id, namespace };
+        let place = ComparedPlace { content: PlaceContent::Metadata(followed.id), namespace };
         let compared = self.compare_objects(followed, &place, most).await?;
         if compared.is_whole {
             self.comparisons.cover(&place, begun);
@@ -254,7 +309,7 @@ impl LiveReader {
     ) -> Result<ComparedObjects, LiveReadError> {
         let Self { client, reflector, comparisons, .. } = self;
         let comparer = PlaceComparer { client, reflector, comparisons };
-        let compared = comparer.compare(&followed.api, place, most).await?;
+        let compared = comparer.compare((&followed.api, followed.id), place, most).await?;
         if let Some(listed) = compared.listed.filter(|_| place.namespace.is_none()) {
             // What a kind has become is weighed next time, not what it was when its watch began.
             followed.listed.store(listed, Ordering::Relaxed);
@@ -277,16 +332,18 @@ impl LiveReader {
         };
         let whole = interest.reads_whole() || interest.judge.owns_pods();
         if whole {
-            self.read_live_as::<ParentObject>(&followed, read).await
+            self.read_live_as::<ParentObject>(&followed, read, MAX_EXPLAINED_WORKLOADS).await
         } else {
-            self.read_live_as::<ChildObject>(&followed, read).await
+            self.read_live_as::<ChildObject>(&followed, read, MAX_EXPLAINED_WORKLOADS).await
         }
     }
 
+    /// Reads objects, and returns at most so many workloads of a list: the first ones, which are those named in a message.
     async fn read_live_as<K: ReflectorObject>(
         &self,
         followed: &Arc<ResolvedKind>,
         read: &LiveRead,
+        most: usize,
     ) -> Result<LiveReadResult, LiveReadError> {
         let ResolvedKind { api, id: kind, .. } = &**followed;
         let reflector = &self.reflector;
@@ -303,7 +360,7 @@ impl LiveReader {
                 let apply = || live_reads::apply_live_read(reflector, *kind, start, known, live.as_ref());
                 let drifts = work_beside(evaluates, apply).into_iter().map(drift_of).collect();
                 let workloads = live.iter().filter_map(below).collect();
-                Ok(LiveReadResult { drifts, workloads, unlisted: Vec::new() })
+                Ok(LiveReadResult { drifts, workloads, ..LiveReadResult::default() })
             }
             LiveRead::All { namespace, .. } => {
                 let scope = Some(namespace.as_str()).filter(|n| !n.is_empty() && api.namespaced);
@@ -312,8 +369,7 @@ impl LiveReader {
                 let apply = |live| live_reads::apply_live_object(reflector, *kind, start, live);
                 let ahead: Vec<_> = work_beside(evaluates, || live.iter().filter_map(apply).collect());
                 let drifts = ahead.into_iter().map(drift_of).collect();
-                // Only the first few of a list: those are the ones named in a message.
-                let workloads = live.iter().filter_map(below).take(MAX_EXPLAINED_WORKLOADS).collect();
+                let workloads = live.iter().filter_map(below).take(most).collect();
                 let unlisted = live_reads::unlisted_reads(reflector, held, &live, MAX_UNLISTED_READS);
                 Ok(LiveReadResult { drifts, workloads, unlisted })
             }
@@ -322,9 +378,13 @@ impl LiveReader {
 
     /// Looks up why a workload is not ready. Returns the next object to read; `None` where the read failed.
     async fn explain_workload(&self, workload: UnreadyWorkload) -> Option<Option<UnreadyWorkload>> {
-        let Self { client, reflector, clock, .. } = self;
-        let explained = WorkloadExplainer { client, reflector, clock }.explain(workload).await;
+        let explained = self.workload_explainer().explain(workload).await;
         explained.inspect_err(|error| error.iter().for_each(|error| self.report_read_error(error))).ok()
+    }
+
+    fn workload_explainer(&self) -> WorkloadExplainer<'_> {
+        let Self { client, reflector, clock, explanations, .. } = self;
+        WorkloadExplainer { client, reflector, clock, explanations }
     }
 
     fn report_read_error(&self, error: &LiveReadError) {

@@ -1,5 +1,6 @@
 //! The comparison of a place: what the server has there, by its metadata, and what is held.
 
+use aggregator::KindId;
 use rollcall_core::{LiveRead, MetadataComparison};
 use tokio::time::Instant;
 use watcher::reflector::Reflector;
@@ -31,17 +32,17 @@ impl PlaceComparer<'_> {
     /// it is held, the rest of the list is not asked for.
     pub(super) async fn compare(
         &self,
-        api: &ApiKind,
+        (api, kind): (&ApiKind, KindId),
         place: &ComparedPlace,
         most: usize,
     ) -> Result<ComparedObjects, LiveReadError> {
-        let Some(interest) = self.reflector.interest(place.kind) else {
+        let Some(interest) = self.reflector.interest(kind) else {
             return Ok(ComparedObjects::default());
         };
         let (begun, scope) = (Instant::now(), place.namespace.as_deref());
         // Objects cached now but missing from a list that starts now are deleted; objects created in between are not in
         // this set.
-        let mut comparison = MetadataComparison::begin(self.reflector, place.kind, scope);
+        let mut comparison = MetadataComparison::begin(self.reflector, kind, scope);
         let held = HeldState { digest: comparison.held_digest(), interest };
         let unchanged = self.comparisons.unchanged_version(place, &held, begun);
         let first_page = self.comparisons.first_page_size(place);

@@ -17,11 +17,30 @@ const FIRST_PAGE_SIZE_AT_REST: u32 = 1;
 /// etcd was restored come again.
 const MAX_PROOF_AGE: Duration = Duration::from_hours(1);
 
-/// Where metadata is compared: the objects of a kind in a namespace, or (`None`) in all.
+/// What is listed of a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum PlaceContent {
+    /// The metadata of a kind.
+    Metadata(KindId),
+    /// Workloads of a kind, whole, because their pods are to be looked up.
+    Workloads(KindId),
+    /// The metadata of pods, of workloads of all kinds.
+    Pods,
+}
+
+/// Where is compared what the server has: what is listed in a namespace, or (`None`) in all.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct ComparedPlace {
-    pub(super) kind: KindId,
+    pub(super) content: PlaceContent,
     pub(super) namespace: Option<String>,
+}
+
+impl ComparedPlace {
+    /// The pods there, which are compared after workloads were listed.
+    pub(super) fn pods_of_workloads(&self) -> Option<ComparedPlace> {
+        let PlaceContent::Workloads(_) = self.content else { return None };
+        Some(ComparedPlace { content: PlaceContent::Pods, namespace: self.namespace.clone() })
+    }
 }
 
 /// What a comparison depends on besides the server.
@@ -55,6 +74,8 @@ struct PlaceRecord {
     compared_at: Option<Instant>,
     /// When a comparison was not answered: for a while, reads go alone again.
     unanswered_at: Option<Instant>,
+    /// A list was ordered and has not ended.
+    is_awaited: bool,
     /// Number of objects that the last list had.
     objects: Option<usize>,
     proof: Option<UnchangedProof>,
@@ -76,13 +97,36 @@ impl PlaceComparisons {
         compared_at.is_some_and(|at| now < at + within)
     }
 
+    /// A comparison that is ordered now covers what is asked for from now on.
+    pub(super) fn order(&self, place: &ComparedPlace, now: Instant) {
+        self.cover(place, now);
+        if let Some(record) = self.records().get_mut(place) {
+            record.is_awaited = true;
+        }
+    }
+
+    /// Whether a comparison was ordered and has not ended.
+    pub(super) fn is_awaited(&self, place: &ComparedPlace) -> bool {
+        self.records().get(place).is_some_and(|record| record.is_awaited)
+    }
+
+    /// A comparison has ended. One that was not answered covers nothing.
+    pub(super) fn settle(&self, place: &ComparedPlace, answered: bool, now: Instant) {
+        if let Some(record) = self.records().get_mut(place) {
+            record.is_awaited = false;
+        }
+        if !answered {
+            self.forget(place, now);
+        }
+    }
+
     /// Whether a comparison was not answered within this time.
     pub(super) fn was_unanswered(&self, place: &ComparedPlace, within: Duration, now: Instant) -> bool {
         let unanswered_at = self.records().get(place).and_then(|record| record.unanswered_at);
         unanswered_at.is_some_and(|at| now < at + within)
     }
 
-    /// A comparison that is ordered now, or began then and found all that differs, covers what is asked for from then on.
+    /// A comparison that began then and found all that differs, or will begin then, covers what is asked for from then on.
     pub(super) fn cover(&self, place: &ComparedPlace, from: Instant) {
         let mut records = self.records();
         let record = records.entry(place.clone()).or_default();
@@ -171,7 +215,7 @@ mod tests {
     use super::*;
 
     fn place() -> ComparedPlace {
-        ComparedPlace { kind: KindId(1), namespace: None }
+        ComparedPlace { content: PlaceContent::Metadata(KindId(1)), namespace: None }
     }
 
     fn held(digest: u64, interest: &Arc<Interest>) -> HeldState {

@@ -10,7 +10,7 @@ use timer::Seed;
 use tokio::time::Instant;
 use watcher::reflector::Reflector;
 
-use super::place_comparisons::ComparedPlace;
+use super::place_comparisons::{ComparedPlace, PlaceContent};
 use super::read_queue::{ReadLane, ReadQueue};
 
 /// One request of the resync.
@@ -18,7 +18,7 @@ use super::read_queue::{ReadLane, ReadQueue};
 pub(super) enum ResyncRequest {
     /// Objects of parents that are not ready.
     Read(LiveRead),
-    /// The metadata of a place, instead of many objects there.
+    /// What a place has, instead of many objects there.
     Compare(ComparedPlace),
     /// What is below a workload that is not ready.
     Explain(Box<UnreadyWorkload>),
@@ -69,7 +69,11 @@ impl ResyncQueue {
     /// Queues a comparison, unless it waits already.
     pub(super) fn enqueue_comparison(&mut self, place: ComparedPlace) {
         if self.comparisons.insert(place.clone()) {
-            self.order.enqueue(ReadLane::Kind(place.kind), ResyncKey::Compare(place));
+            let lane = match place.content {
+                PlaceContent::Metadata(kind) | PlaceContent::Workloads(kind) => ReadLane::Kind(kind),
+                PlaceContent::Pods => ReadLane::Reasons,
+            };
+            self.order.enqueue(lane, ResyncKey::Compare(place));
         }
     }
 

@@ -1,6 +1,7 @@
 //! The resync against a server that counts what it is asked.
 
 mod folded;
+mod workloads;
 
 use std::collections::BTreeMap;
 use std::future::Ready;
@@ -21,7 +22,7 @@ use watcher::plan::{
 use watcher::reflector::Reflector;
 use watcher::{ApiKind, ParentObject, ReflectorObject};
 
-use super::{LiveReader, ReadOrder, ResyncOrder};
+use super::{LiveReader, ReadOrder, ResyncOrder, WorkloadExplanations};
 use crate::clock::ServerClock;
 use crate::kind_tasks::ResolvedKind;
 use crate::metrics::Metrics;
@@ -86,6 +87,7 @@ struct ResyncStage {
     server: CountingServer,
     reflector: Arc<Reflector>,
     metrics: Arc<Metrics>,
+    explanations: Arc<WorkloadExplanations>,
     orders: UnboundedSender<ReadOrder>,
 }
 
@@ -111,6 +113,7 @@ impl ResyncStage {
     fn start_kind(rate: u32, interest: Interest, api: ApiKind) -> (ResyncStage, Arc<ResolvedKind>) {
         let (server, reflector) = (CountingServer::default(), Arc::new(Reflector::new(|| ())));
         let metrics = Arc::new(Metrics::new(0).unwrap());
+        let explanations = Arc::<WorkloadExplanations>::default();
         reflector.set_interest(interest);
         reflector.finish_list(&reflector.begin_list(KIND, None));
         let reader = LiveReader {
@@ -124,6 +127,7 @@ impl ResyncStage {
             namespaces: Vec::new(),
             clock: ServerClock::assume_local(),
             comparisons: Arc::default(),
+            explanations: explanations.clone(),
             drift_log: Arc::default(),
             failures: crate::failure_reporter::FailureReporter::default(),
             seed: Seed(1),
@@ -134,7 +138,7 @@ impl ResyncStage {
         let (orders, ordered) = unbounded_channel();
         let (_, nothing) = tokio::sync::mpsc::unbounded_channel();
         tokio::spawn(reader.run(ordered, nothing));
-        (ResyncStage { server, reflector, metrics, orders }, found)
+        (ResyncStage { server, reflector, metrics, explanations, orders }, found)
     }
 
     /// The watch delivers a version of a Deployment.

@@ -1,19 +1,33 @@
 //! What is below a workload that is not ready: its pods, and its Events where it lacks pods.
 
 use readiness::PodShortage;
-use rollcall_core::UnreadyWorkload;
 use rollcall_core::pod_causes::WorkloadLookup;
+use rollcall_core::{PodDigest, UnreadyWorkload};
 use serde_json::Value;
+use tokio::time::Instant;
 use tracing::debug;
 use watcher::reflector::Reflector;
 use watcher::wire::ChildObject;
 use watcher::{ApiKind, LiveReadError, list_live};
 
+use super::workload_explanations::WorkloadExplanations;
 use crate::clock::ServerClock;
 
 /// Maximum number of Events read for one workload. Its controller creates about forty within the hour for which they
 /// are kept.
 const MAX_WORKLOAD_EVENTS: u32 = 500;
+
+/// The kind of pods.
+pub(super) fn pod_kind() -> ApiKind {
+    ApiKind {
+        group: String::new(),
+        version: "v1".to_owned(),
+        kind: "Pod".to_owned(),
+        plural: "pods".to_owned(),
+        namespaced: true,
+        has_status: true,
+    }
+}
 
 /// Looks up why workloads are not ready.
 pub(super) struct WorkloadExplainer<'r> {
@@ -21,6 +35,8 @@ pub(super) struct WorkloadExplainer<'r> {
     pub(super) reflector: &'r Reflector,
     /// The API server's clock, which the timestamps of Events come from.
     pub(super) clock: &'r ServerClock,
+    /// What is kept of what explains them.
+    pub(super) explanations: &'r WorkloadExplanations,
 }
 
 impl WorkloadExplainer<'_> {
@@ -41,27 +57,31 @@ impl WorkloadExplainer<'_> {
                 cause.clone(),
             );
             self.reflector.refine(owner, interest, found);
+            self.explanations.on_events_read(&below, Instant::now());
             return Ok(None);
         }
-        let pods = ApiKind {
-            group: String::new(),
-            version: "v1".to_owned(),
-            kind: "Pod".to_owned(),
-            plural: "pods".to_owned(),
-            namespaced: true,
-            has_status: true,
+        let pods =
+            list_live::<ChildObject>(self.client, &pod_kind(), Some(namespace), Some(selector)).await?;
+        Ok(self.explain_by_pods(below, &pods))
+    }
+
+    /// Explains a workload by its pods. Returns the next object to read if these do not explain it all.
+    pub(super) fn explain_by_pods(
+        &self,
+        below: UnreadyWorkload,
+        pods: &[ChildObject],
+    ) -> Option<UnreadyWorkload> {
+        let digest = PodDigest::of(pods.iter().map(|pod| &pod.meta).filter(|pod| below.has_pod(pod)));
+        let (found, lack) = below.explain_by_pods(pods);
+        let has_cause = found.iter().any(Option::is_some);
+        let Some(lack) = lack else {
+            self.reflector.refine(below.owner, &below.interest, found);
+            self.explanations.on_pods_read(below, digest, has_cause);
+            return None;
         };
-        let pods = list_live::<ChildObject>(self.client, &pods, Some(namespace), Some(selector)).await?;
-        match below.explain_by_pods(&pods) {
-            (found, None) => {
-                self.reflector.refine(owner, interest, found);
-                Ok(None)
-            }
-            (found, Some(lack)) => {
-                let lookup = WorkloadLookup::Events(lack, found);
-                Ok(Some(UnreadyWorkload { lookup, ..below }))
-            }
-        }
+        let next = UnreadyWorkload { lookup: WorkloadLookup::Events(lack, found), ..below };
+        self.explanations.on_pods_read(next.clone(), digest, has_cause);
+        Some(next)
     }
 
     /// Lists the Events about a workload that lacks pods; empty if Events may not be listed. `None` if the request

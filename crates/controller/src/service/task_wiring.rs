@@ -149,6 +149,7 @@ pub(super) fn wire_live_reader(shared: &SharedParts, args: &RunArgs) -> LiveRead
         failure_traffic: shared.failure_traffic.clone(),
         clock: shared.clock.clone(),
         comparisons: Arc::default(),
+        explanations: Arc::default(),
         drift_log: Arc::default(),
         failures: shared.failures.clone(),
         seed: shared.seed.derive(7),

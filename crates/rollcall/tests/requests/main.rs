@@ -31,6 +31,8 @@ const MAX_PASS_REQUESTS: usize = 20;
 /// The same for each of the namespaces that the service is restricted to: both kinds are listed in it twice a minute, and at first
 /// a few objects are read.
 const MAX_PASS_REQUESTS_PER_NAMESPACE: usize = 5;
+/// The same for workloads: besides both kinds their pods are listed in it, and at first both also whole.
+const MAX_WORKLOAD_REQUESTS_PER_NAMESPACE: usize = 10;
 
 #[derive(Parser)]
 struct RunArguments {
@@ -252,28 +254,71 @@ fn ten_that_are_not_ready_cost_what_they_are() {
 }
 
 #[test]
-fn workloads_are_read_one_by_one_and_their_pods_with_them() {
-    let title = "110 of 110 parents not ready, each with a Deployment, busy server";
-    let cluster =
-        RestingCluster { unready: PARENTS, children: ChildSort::Workload, is_busy: true, arguments: "" };
-    let most = busiest_minute(title, &cluster);
-    let workloads = usize::try_from(PARENTS).unwrap();
-    assert!(
-        most <= 2 * 2 * workloads + MAX_PASS_REQUESTS,
-        "each with the list of its pods, twice a minute: {most}"
+fn a_hundred_and_ten_deployments_cost_twenty_requests_a_minute_at_most() {
+    for is_busy in [true, false] {
+        let title = format!(
+            "{PARENTS} of {PARENTS} parents not ready, each with a Deployment, busy server: {is_busy}"
+        );
+        let most = busiest_minute(
+            &title,
+            &RestingCluster { unready: PARENTS, children: ChildSort::Workload, is_busy, arguments: "" },
+        );
+        assert!(most <= MAX_PASS_REQUESTS, "{title}: {most}");
+    }
+}
+
+#[test]
+fn few_deployments_are_read_one_by_one_and_their_pods_with_them() {
+    let (unready, title) = (4, "4 of 110 parents not ready, each with a Deployment, busy server");
+    let most = busiest_minute(
+        title,
+        &RestingCluster { unready, children: ChildSort::Workload, is_busy: true, arguments: "" },
     );
+    assert!(most <= 3 * 2 * 4 + 1, "the parent, its Deployment and the pods of that, twice a minute: {most}");
+}
+
+#[test]
+fn a_pod_that_changes_is_explained_by_the_next_pass() {
+    for is_busy in [true, false] {
+        let cluster =
+            RestingCluster { unready: PARENTS, children: ChildSort::Workload, is_busy, arguments: "" };
+        let parent = 27;
+        let change = |server: &StoreClient| {
+            let (namespace, name) = (namespace(parent), format!("widget-{parent}-web"));
+            let container = json!({ "name": "main", "ready": false, "started": false, "restartCount": 9,
+                "image": "example.com/web:1", "imageID": "",
+                "state": { "waiting": { "reason": "ImagePullBackOff", "message": "no such image" } } });
+            let patch = json!({ "status": { "containerStatuses": [container] } });
+            server.store().patch_status(server.now(), "v1", "Pod", &namespace, &name, &patch).unwrap();
+        };
+        let (server, sent) = cluster.play(3, change);
+        let changed_at = Duration::from_secs(90);
+        let lists: Vec<_> = sent.iter().filter(|request| request.target == "list pods").collect();
+        let found = lists.iter().filter(|request| request.at > changed_at).nth(1);
+        let took = found.map(|request| request.at.saturating_sub(changed_at));
+        assert!(took.is_some_and(|took| took < Duration::from_secs(31)), "the list, and the pod: {lists:?}");
+        let message = |parent: u32| {
+            let widget = format!("widget-{parent}");
+            let widget = server.store().get("example.com/v1", "Widget", &namespace(parent), &widget).unwrap();
+            widget["status"]["conditions"][0]["message"].as_str().unwrap().to_owned()
+        };
+        assert!(message(parent).contains("ImagePullBackOff"), "{}", message(parent));
+        assert!(message(parent + 10).contains("CrashLoopBackOff"), "{}", message(parent + 10));
+    }
 }
 
 #[test]
 fn where_the_service_is_restricted_to_namespaces_each_of_them_is_listed() {
     let arguments = "--namespaces team-0,team-1,team-2,team-3,team-4,team-5,team-6,team-7,team-8,team-9";
-    let title = "110 of 110 parents not ready, restricted to their namespaces";
-    let most = busiest_minute(
-        title,
-        &RestingCluster { unready: PARENTS, children: ChildSort::Parts, is_busy: true, arguments },
-    );
-    let namespaces = usize::try_from(NAMESPACES).unwrap();
-    assert!(most <= MAX_PASS_REQUESTS_PER_NAMESPACE * namespaces, "{most}");
+    for (children, most) in [
+        (ChildSort::Parts, MAX_PASS_REQUESTS_PER_NAMESPACE),
+        (ChildSort::Workload, MAX_WORKLOAD_REQUESTS_PER_NAMESPACE),
+    ] {
+        let title = "110 of 110 parents not ready, restricted to their namespaces";
+        let cluster = RestingCluster { unready: PARENTS, children, is_busy: true, arguments };
+        let busiest = busiest_minute(title, &cluster);
+        assert!(busiest <= most * usize::try_from(NAMESPACES).unwrap(), "{busiest}");
+    }
 }
 
 #[test]

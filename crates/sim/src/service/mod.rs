@@ -10,5 +10,5 @@ mod service_under_test;
 pub(crate) use object_feed::ObjectFeed;
 pub(crate) use other_policies::OtherPolicies;
 pub(crate) use policy_follower::{PolicyFollower, REFUSED_FOR_LONG};
-pub(crate) use policy_plan::PolicyPlan;
+pub(crate) use policy_plan::{PolicyPlan, WrittenTypes};
 pub(crate) use service_under_test::{AUDIT_PERIOD, ServiceUnderTest};

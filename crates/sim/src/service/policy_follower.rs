@@ -7,7 +7,7 @@ use readiness::saturating_millis;
 use rollcall_core::StagedList;
 
 use super::other_policies::OtherPolicies;
-use super::policy_plan::PolicyPlan;
+use super::policy_plan::{PolicyPlan, WrittenTypes};
 use crate::scenario::{ChildRuleDef, PolicyDef, Sabotage, Scenario};
 use crate::timeline::ClaimWrite;
 use crate::wires::ResolvedItems;
@@ -34,8 +34,8 @@ pub(crate) struct PolicyFollower {
     accepted: BTreeMap<usize, (u64, (i64, PolicyDef))>,
     in_force: BTreeMap<usize, PolicyInForce>,
     last_id: u32,
-    /// Condition types by parent kind, of policies that are gone or changed.
-    released: BTreeMap<usize, BTreeSet<String>>,
+    /// Condition types by parent kind, of all policies that ever wrote: it outlives the process.
+    inventory: WrittenTypes,
     refused_since: BTreeMap<usize, i64>,
     /// Policies of another release, in histories in which there are two.
     others: Option<OtherPolicies>,
@@ -74,9 +74,14 @@ impl PolicyInForce {
 }
 
 impl PolicyFollower {
-    /// Returns a follower that knows nothing yet.
-    pub(crate) fn new(others: Option<OtherPolicies>) -> PolicyFollower {
-        PolicyFollower { others, ..PolicyFollower::default() }
+    /// Returns a follower that knows nothing yet but what policies wrote.
+    pub(crate) fn new(others: Option<OtherPolicies>, inventory: WrittenTypes) -> PolicyFollower {
+        PolicyFollower { others, inventory, ..PolicyFollower::default() }
+    }
+
+    /// Returns what the next process is to know of this one.
+    pub(crate) fn take_inventory(&mut self) -> WrittenTypes {
+        std::mem::take(&mut self.inventory)
     }
 
     pub(crate) fn begin_list(&mut self) {
@@ -233,25 +238,17 @@ impl PolicyFollower {
         found: &[StoredPolicy],
     ) -> PolicyPlan {
         let left = self.others.as_mut().map(OtherPolicies::take_released).unwrap_or_default();
-        for (kind, types) in self.plan.written_types().into_iter().chain(left) {
-            self.released.entry(kind).or_default().extend(types);
+        for (kind, types) in plan.written_types().into_iter().chain(left) {
+            self.inventory.entry(kind).or_default().extend(types);
         }
-        // The inventory of a policy outlives the process, whatever the policy was edited to since. What one that is refused wrote
-        // stands until that one is gone.
-        let is_over = |of: &&PolicyDef| plan.policies.iter().all(|policy| policy.number != of.number);
-        let gone = self.plan.policies.iter().filter(is_over);
-        for policy in plan.policies.iter().filter(|policy| !policy.groups.is_empty()).chain(gone) {
-            let types = watcher::status::written_types(policy.other_condition, None);
-            self.released.entry(policy.parent).or_default().extend(types.map(str::to_owned));
+        let mut released = self.inventory.clone();
+        for (kind, types) in plan.kept_types() {
+            released.entry(kind).or_default().retain(|of| !types.contains(of));
         }
-        for (kind, types) in plan.written_types() {
-            self.released.entry(kind).or_default().retain(|of| !types.contains(of));
-        }
-        self.released.retain(|_, types| !types.is_empty());
         for kind in 0..scenario.kinds.len() {
             let mut interest = scenario.kind_interest(kind, &plan.policies);
             interest.release =
-                self.released.get(&kind).into_iter().flatten().map(|of| of.as_str().into()).collect();
+                released.get(&kind).into_iter().flatten().map(|of| of.as_str().into()).collect();
             if !interest.child.is_empty() || !interest.parent.is_empty() || !interest.release.is_empty() {
                 plan.interests.insert(kind, interest);
             }

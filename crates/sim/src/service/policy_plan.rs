@@ -18,6 +18,9 @@ pub(crate) struct PolicyPlan {
     pub(crate) decided_at: i64,
 }
 
+/// Condition types that policies write, by parent kind.
+pub(crate) type WrittenTypes = BTreeMap<usize, BTreeSet<String>>;
+
 impl PolicyPlan {
     /// Returns the names of the policies that judge children of this kind by another rule than in `before`.
     pub(crate) fn changed_rules(&self, before: &PolicyPlan, kind: usize) -> Vec<String> {
@@ -37,13 +40,24 @@ impl PolicyPlan {
     }
 
     /// Returns the condition types that are written, by parent kind.
-    pub(crate) fn written_types(&self) -> BTreeMap<usize, BTreeSet<String>> {
-        let mut written: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
+    pub(crate) fn written_types(&self) -> WrittenTypes {
+        let mut written = WrittenTypes::new();
         for policy in &self.policies {
             let types = watcher::status::written_types(policy.condition, policy.fallback);
             written.entry(policy.parent).or_default().extend(types.map(str::to_owned));
         }
         written
+    }
+
+    /// Returns the condition types that are not to be taken back, by parent kind: those that are written, and those that a policy
+    /// may have written before it was refused.
+    pub(crate) fn kept_types(&self) -> WrittenTypes {
+        let mut kept = self.written_types();
+        for policy in self.policies.iter().filter(|policy| policy.groups.is_empty()) {
+            let types = watcher::status::written_types(policy.other_condition, None);
+            kept.entry(policy.parent).or_default().extend(types.map(str::to_owned));
+        }
+        kept
     }
 }
 

@@ -14,7 +14,7 @@ use super::resolving_watches::ResolvingWatches;
 use super::sim_stage::SimStage;
 use crate::perturbation::{Disturbance, HELD_MS, PointKind};
 use crate::scenario::{Dice, DiceStream, HistoryKind, PolicyDef, Sabotage, Scenario, SeedStreams};
-use crate::service::{OtherPolicies, PolicyFollower, PolicyPlan, REFUSED_FOR_LONG};
+use crate::service::{OtherPolicies, PolicyFollower, PolicyPlan, REFUSED_FOR_LONG, WrittenTypes};
 use crate::timeline::{ClaimWrite, ListStep, ListedSet, PolicyEvent, SimEvent, SimTimeline};
 use crate::world::{PolicyChange, SimWorld, StoredPolicy};
 
@@ -72,7 +72,7 @@ impl PolicyWatch {
             sabotage,
             is_changing: kind.changes_policies(),
             resolving: resolves.then(|| ResolvingWatches::new(streams, sabotage)),
-            follower: PolicyFollower::new(shared.clone().map(OtherPolicies::new)),
+            follower: PolicyFollower::new(shared.clone().map(OtherPolicies::new), WrittenTypes::new()),
             shared,
             wire: PolicyWire::Down,
             resume_from: None,
@@ -83,7 +83,8 @@ impl PolicyWatch {
 
     /// Forgets what the process knew.
     pub(crate) fn reset_for_restart(&mut self) {
-        self.follower = PolicyFollower::new(self.shared.clone().map(OtherPolicies::new));
+        let inventory = self.follower.take_inventory();
+        self.follower = PolicyFollower::new(self.shared.clone().map(OtherPolicies::new), inventory);
         self.resolving.iter_mut().for_each(ResolvingWatches::reset_for_restart);
         self.wire = PolicyWire::Down;
         self.resume_from = None;

@@ -101,6 +101,8 @@ pub(crate) struct PolicyServer {
     pub(crate) other_namespaces: Vec<String>,
     first: Vec<PolicyDef>,
     uids: u64,
+    /// The last version of any policy: none comes twice.
+    versions: u64,
 }
 
 impl PolicyServer {
@@ -121,6 +123,7 @@ impl PolicyServer {
             other_namespaces: Vec::new(),
             first: first.to_vec(),
             uids: 0,
+            versions: 0,
         };
         for policy in first {
             server.create_policy(policy.number, Some(policy.clone()), 0);
@@ -223,8 +226,8 @@ impl PolicyServer {
     }
 
     fn store_policy(&mut self, mut policy: StoredPolicy, now: i64) {
-        let before = self.stored.get(&policy.number);
-        policy.object.version = before.map_or(1, |before| before.object.version + 1);
+        self.versions += 1;
+        policy.object.version = self.versions;
         self.note_touch(&policy, now);
         if self.is_in_shadow(policy.number) {
             self.left_shadow_at.insert(policy.number, now);
@@ -242,7 +245,8 @@ impl PolicyServer {
         };
         if let Some(policy) = self.stored.get_mut(&number).filter(is_news) {
             policy.kept = Some(accepted);
-            policy.object.version += 1;
+            self.versions += 1;
+            policy.object.version = self.versions;
             self.status_written_at = now;
             let policy = policy.clone();
             self.changes.push(PolicyChange::Applied(policy));

@@ -16,6 +16,19 @@ const IGNORED_KINDS: [(&str, &str); 5] = [
     ("metrics.k8s.io", "PodMetrics"),
 ];
 
+/// Label of the parent of an ApplySet, and of its members, with the id of the set (KEP-3659). `kubectl apply --applyset` sets them, and
+/// kro, whose instances own nothing by reference.
+const APPLY_SET_ID: &str = "applyset.kubernetes.io/id";
+const APPLY_SET_MEMBER: &str = "applyset.kubernetes.io/part-of";
+/// How each such id begins; no uid does.
+const APPLY_SET_PREFIX: &str = "applyset-";
+
+/// The id of an ApplySet in this label, if that is one.
+fn apply_set_in<'m>(meta: &'m WireMeta, label: &str) -> Option<&'m str> {
+    let (_, id) = meta.labels.iter().find(|(key, _)| **key == *label)?;
+    id.starts_with(APPLY_SET_PREFIX).then_some(&**id)
+}
+
 /// Retains the kinds in which something may be that an object in this namespace owns, or a cluster-scoped object.
 pub fn retain_searched_kinds(kinds: &mut Vec<ApiKind>, namespace: Option<&str>) {
     // What a namespaced object owns is in its namespace.
@@ -65,7 +78,7 @@ impl KnownObjects {
 /// One object that another one owns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnedEntry {
-    /// Uid of the owner.
+    /// Uid of the owner; of a member of an ApplySet, the id of that.
     pub owner: Box<str>,
     /// Namespace; empty for cluster-scoped objects.
     pub namespace: Box<str>,
@@ -82,6 +95,8 @@ pub struct OwnedList {
     pub entries: Vec<OwnedEntry>,
     /// Uids of the known objects below which is searched, by [`object_hash`].
     pub(super) uids: Vec<(u64, Box<str>)>,
+    /// Parents of ApplySets: uid, and id of the set.
+    pub(super) apply_sets: Vec<(Box<str>, Box<str>)>,
     /// Number of objects in the list.
     pub(super) listed: usize,
     /// The list went on, and was not followed.
@@ -95,12 +110,16 @@ impl OwnedList {
         if known.searched.contains(&hash) {
             self.uids.push((hash, meta.uid.clone()));
         }
+        if let Some(id) = apply_set_in(meta, APPLY_SET_ID) {
+            self.apply_sets.push((meta.uid.clone(), id.into()));
+        }
         if known.all.contains(&hash) {
             return;
         }
-        for owner in &meta.owners {
+        let owners = meta.owners.iter().map(|owner| &*owner.uid).chain(apply_set_in(meta, APPLY_SET_MEMBER));
+        for owner in owners {
             self.entries.push(OwnedEntry {
-                owner: owner.uid.clone(),
+                owner: owner.into(),
                 namespace: meta.namespace.clone(),
                 name: meta.name.clone(),
                 uid: meta.uid.clone(),
@@ -127,8 +146,10 @@ pub struct OwnedMeta {
 pub struct OwnedIndex {
     /// The kinds that were to be listed.
     pub kinds: Vec<ApiKind>,
-    /// By the uid of the owner, in the order of kinds and names.
+    /// By the uid of the owner, or the id of the ApplySet, in the order of kinds and names.
     by_owner: BTreeMap<Box<str>, Vec<OwnedMeta>>,
+    /// Ids of ApplySets by the uids of their parents.
+    apply_sets: BTreeMap<Box<str>, Box<str>>,
     /// Uids of known objects, by [`object_hash`].
     uids: BTreeMap<u64, Box<str>>,
     /// Kinds that could not be listed, by the reason.
@@ -146,6 +167,7 @@ impl OwnedIndex {
     /// Adds what the list of the kind with this index contributes.
     pub fn add_list(&mut self, kind: usize, list: OwnedList) {
         self.uids.extend(list.uids);
+        self.apply_sets.extend(list.apply_sets);
         for entry in list.entries {
             let OwnedEntry { owner, namespace, name, uid } = entry;
             self.by_owner.entry(owner).or_default().push(OwnedMeta { kind, namespace, name, uid });
@@ -174,9 +196,11 @@ impl OwnedIndex {
         self.uids.get(&hash).map(AsRef::as_ref)
     }
 
-    /// Uids of all objects that own something.
+    /// Uids of all objects that own something, or whose ApplySet has members.
     pub fn owner_uids(&self) -> impl Iterator<Item = &str> {
-        self.by_owner.keys().map(AsRef::as_ref)
+        let owns = |owner: &str| self.by_owner.contains_key(owner);
+        let sets = self.apply_sets.iter().filter(move |(uid, id)| owns(id) && !owns(uid));
+        self.by_owner.keys().chain(sets.map(|(uid, _)| uid)).map(AsRef::as_ref)
     }
 
     /// All objects that are owned; one that several own, several times.
@@ -184,9 +208,11 @@ impl OwnedIndex {
         self.by_owner.values().flatten()
     }
 
-    /// Objects that name this one as their owner, and may: a namespaced one owns nothing outside of its namespace.
+    /// Objects that name this one as their owner, and may: a namespaced one owns nothing outside of its namespace; and the members
+    /// of its ApplySet there.
     pub(super) fn owned_by(&self, uid: &str, namespace: &str) -> impl Iterator<Item = &OwnedMeta> {
-        let owned = self.by_owner.get(uid).into_iter().flatten();
+        let members = self.apply_sets.get(uid).and_then(|id| self.by_owner.get(id));
+        let owned = self.by_owner.get(uid).into_iter().chain(members).flatten();
         owned.filter(move |of| namespace.is_empty() || *of.namespace == *namespace)
     }
 }

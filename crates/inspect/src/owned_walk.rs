@@ -138,6 +138,16 @@ mod tests {
     }
 
     #[test]
+    fn the_parent_of_an_apply_set_has_its_members_below_it_and_what_it_owns_once() {
+        let mut index = index(&[("r", "a"), ("applyset-x", "a"), ("applyset-x", "b"), ("applyset-y", "c")]);
+        let sets = [("r", "applyset-x"), ("s", "applyset-z")].map(|(uid, id)| (uid.into(), id.into()));
+        index.add_list(0, OwnedList { apply_sets: sets.to_vec(), ..OwnedList::default() });
+        let mut walk = OwnedWalk::new(&index, 9, &|_| true);
+        assert_eq!(drawn(&walk.find_below("r", "a")), "a b");
+        assert_eq!(drawn(&walk.find_below("s", "a")), "");
+    }
+
+    #[test]
     fn what_finds_no_room_is_counted_and_siblings_come_before_what_is_below_them() {
         let index = index(&[("r", "a"), ("r", "b"), ("a", "c"), ("c", "d"), ("b", "e")]);
         let mut walk = OwnedWalk::new(&index, 3, &|_| true);

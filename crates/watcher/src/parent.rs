@@ -17,6 +17,9 @@ pub struct ParentObject {
     pub text: Box<RawValue>,
 }
 
+/// Kind under which a server sends the metadata of objects alone, whatever they are.
+const METADATA_ALONE: &str = "PartialObjectMetadata";
+
 impl ParentObject {
     /// Wraps an object of which no more is read than of a child.
     pub fn without_text(child: ChildObject) -> ParentObject {
@@ -25,7 +28,7 @@ impl ParentObject {
 
     /// Adds `apiVersion` and `kind`, which items in lists of built-in kinds lack.
     pub fn with_type_meta(mut self, api_version: &str, kind: &str) -> ParentObject {
-        if self.child.meta.kind.is_empty() {
+        if self.child.meta.kind.is_empty() || *self.child.meta.kind == *METADATA_ALONE {
             if let Cow::Owned(whole) = text_with_type(self.text.get(), &self.child, api_version, kind)
                 && let Ok(text) = RawValue::from_string(whole)
             {

@@ -93,7 +93,7 @@ async fn what_objects_say_of_themselves_is_held_against_what_they_own() {
     let cluster = LiveCluster::start("suggest-own-word").await;
     cluster.create(&crd("Queue"));
     for (kind, name, status) in [
-        ("Shop", "a", json!({ "state": "Failed" })),
+        ("Shop", "a", json!({ "jobDeploymentStatus": "Failed" })),
         ("Shop", "b", json!({ "state": "Ready" })),
         ("Queue", "c", json!({ "phase": "Pending" })),
         ("Queue", "d", json!({})),
@@ -106,7 +106,7 @@ async fn what_objects_say_of_themselves_is_held_against_what_they_own() {
     let (code, out, err) = suggest(&cluster, &[]).await;
     assert_eq!(code, Some(0), "{out}{err}");
     for part in [
-        "# left out: 1 of 2 say of themselves that they are not ready while all that they own is, one of them for good: default/a: ",
+        "# left out: 1 of 2 say of themselves that they are not ready while all that they own is, one of them failed: default/a: ",
         "# - 1 of 2 say of themselves that they are not ready, and would be by this policy: default/c: phase Pending",
     ] {
         assert!(out.contains(part), "no {part:?} in:\n{out}");

@@ -71,6 +71,40 @@ async fn everything_below_an_object_is_shown_and_marked_where_no_policy_counts_i
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn of_a_config_map_that_is_owned_its_name_is_shown_and_that_it_exists() {
+    let cluster = LiveCluster::start("owned-map").await;
+    let shop = cluster.create(&saying("Shop", "books", "Ready"));
+    let map = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "rules" } });
+    cluster.create(&owned(&shop, map));
+    let (code, out, err) = without_policy(&cluster, &["tree", "shop/books"]).await;
+    assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
+    let line = out.lines().nth(2).unwrap_or_default();
+    assert!(line.starts_with("└─ ConfigMap default/rules (not counted)"), "{out}");
+    assert!(line.contains("Ready") && line.contains("exists"), "{out}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_members_of_an_apply_set_are_shown_below_its_parent() {
+    let cluster = LiveCluster::start("apply-set").await;
+    let set = "applyset-a09Y_Ur0WgCegkBSuVuJKiZp7A0hCINaKwsocw-RfhQ-v1";
+    // As kro leaves an instance: it owns nothing by reference.
+    let mut shop = saying("Shop", "books", "Ready");
+    shop["metadata"]["labels"] = json!({ "applyset.kubernetes.io/id": set });
+    let shop = cluster.create(&shop);
+    let uid = shop["metadata"]["uid"].as_str().unwrap();
+    for (name, label) in [("member", set), ("stranger", uid), ("other", "applyset-b-v1")] {
+        let mut web = custom("Database", name);
+        web["metadata"]["labels"] = json!({ "applyset.kubernetes.io/part-of": label });
+        web["status"] = json!({ "phase": "Failed" });
+        cluster.create(&web);
+    }
+    let (code, out, err) = without_policy(&cluster, &["tree", "shop/books"]).await;
+    assert_eq!(code, Some(0), "nothing counts there: {out}{err}");
+    assert!(out.contains("└─ Database default/member (not counted)"), "{out}{err}");
+    assert!(!out.contains("stranger") && !out.contains("other"), "{out}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_no_policy_counts_decides_nothing_and_is_named_beside_what_does() {
     let cluster = certificates("uncounted-policy").await;
     let policy = super::cluster::policy("Certificate", "example.com", "CertificateRequest");

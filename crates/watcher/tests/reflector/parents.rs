@@ -216,6 +216,28 @@ fn a_parent_whose_status_another_aggregator_keeps_is_not_written_and_that_aggreg
 }
 
 #[test]
+fn what_another_aggregator_says_of_a_parent_is_known_whatever_the_type_of_the_policy_is() {
+    for (finalizer, condition, says) in [
+        ("kro.run/finalizer", "Ready", Some(true)),
+        ("kro.run/finalizer", "ChildrenReady", Some(true)),
+        // There both stand, and each has its own meaning.
+        ("composite.apiextensions.crossplane.io", "ChildrenReady", None),
+        ("example.com/guard", "ChildrenReady", None),
+    ] {
+        let reflector = Reflector::new(|| ());
+        let mut interest = parents(vec![]);
+        interest.parent[0].condition = condition.into();
+        let ready = json!({ "type": "Ready", "status": "True", "reason": "Ready", "observedGeneration": 3 });
+        let mut parent = widget(1, 3, &json!({ "conditions": [ready] }));
+        parent["metadata"]["finalizers"] = json!([finalizer]);
+        apply(&reflector, &interest, &parent);
+        let id = reflector.find_object(&uid(1_000)).unwrap();
+        let found = reflector.read_row(id, |row| row.parent.as_ref().unwrap().targets[0].owner_says_true());
+        assert_eq!(found.flatten(), says, "{finalizer} {condition}");
+    }
+}
+
+#[test]
 fn a_condition_that_stands_on_a_composite_already_is_kept() {
     let reflector = Reflector::new(|| ());
     let ours = json!({ "conditions": [{ "type": "Ready", "status": "False", "reason": "ChildrenFailed",

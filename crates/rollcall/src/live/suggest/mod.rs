@@ -290,12 +290,12 @@ fn note_contradictions<'p>(
 ) {
     let of = |parent: &'p SeenParent| parent.unready_word.as_ref().map(|word| (parent, word));
     let said: Vec<_> = ready.filter_map(of).collect();
-    let Some((parent, word)) = said.iter().find(|(_, word)| word.is_final).or(said.first()) else { return };
+    let Some((parent, word)) = said.iter().find(|(_, word)| word.has_failed).or(said.first()) else { return };
     let (SeenParent { namespace, name, .. }, detail, count) = (parent, &word.detail, said.len());
     let what = format!("{count} of {} say of themselves", suggestion.objects);
-    if word.is_final && !suggestion.own_ready {
+    if word.has_failed && !suggestion.own_ready {
         suggestion.leave_out(format!(
-            "{what} that they are not ready while all that they own is, one of them for good: {namespace}/{name}: {detail}; what it owns \
+            "{what} that they are not ready while all that they own is, one of them failed: {namespace}/{name}: {detail}; what it owns \
              does not tell how it is"
         ));
     } else {
@@ -333,7 +333,7 @@ fn suggestions_text(suggestions: &[PolicySuggestion], args: &SuggestArgs) -> Str
     let mut text: String = suggestions.iter().map(PolicySuggestion::to_text).collect();
     if suggestions.is_empty() {
         text.push_str("# No custom resource owns anything here.\n");
-    } else if args.to.is_none() {
+    } else if args.to.is_none() && suggestions.iter().any(|suggestion| suggestion.left_out.is_none()) {
         text.push_str(
             "# Next, with this in suggested.yaml:\n#   rollcall check -f suggested.yaml\n#   rollcall install -f suggested.yaml | kubectl apply \
              --server-side -f -\n#   kubectl apply -f suggested.yaml\n# Where Rollcall runs already, its rights are enough: rollcall rbac -f \

@@ -29,8 +29,8 @@ pub(super) struct SeenParent {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct UnreadyWord {
     pub(super) detail: String,
-    /// It does not expect to become ready by itself.
-    pub(super) is_final: bool,
+    /// It says that it has failed, or is stuck.
+    pub(super) has_failed: bool,
 }
 
 /// What the objects of a kind show of their operator.
@@ -82,9 +82,11 @@ impl ParentEvidence {
 /// be read.
 fn unready_word(object: &ParentObject, status: &ParentStatus, now: Time) -> Option<UnreadyWord> {
     let node = leaf_node(object, now);
-    let speaks = !matches!(node_level(&node), Some(Level::Unknown | Level::Ready));
+    let level = node_level(&node);
+    let speaks = !matches!(level, Some(Level::Unknown | Level::Ready));
     let is_own = status.written().next().is_none();
-    (speaks && is_own).then_some(UnreadyWord { detail: node.detail, is_final: node.stalled })
+    let has_failed = matches!(level, Some(Level::Failed | Level::Stuck));
+    (speaks && is_own).then_some(UnreadyWord { detail: node.detail, has_failed })
 }
 
 fn has_kopf_mark(object: &str) -> bool {

@@ -55,7 +55,10 @@ pub(super) fn build_answer(
         let stalled = !stalled_unrecorded && status.our_entry("Stalled").is_some_and(OwnedCondition::is_true);
         Some(WrittenAnswer { reason: o.parent_reason()?, status: o.condition_status(), since, stalled })
     });
-    let theirs = status.foreign.iter().find(|(kind, ..)| **kind == *rule.condition);
+    let foreign = |kind: &str| status.foreign.iter().find(|(known, ..)| **known == *kind);
+    let theirs = foreign(&rule.condition);
+    // Whoever keeps the whole status says there how the parent is, if not by this type.
+    let kept = keeper.filter(|_| condition.is_none()).and_then(|_| foreign("Ready"));
     let owner = keeper.or_else(|| theirs.map(|(_, owner, _)| &**owner));
     let mut rendered = RenderedTarget::default();
     rendered.for_engine.deletion_stuck_at =
@@ -73,7 +76,7 @@ pub(super) fn build_answer(
     };
     let extras = TargetExtras {
         owner: owner.map(Into::into),
-        owner_says_true: theirs.map(|(_, _, is_true)| *is_true),
+        owner_says_true: theirs.or(kept).map(|(_, _, is_true)| *is_true),
         names: rendered.names,
         unrendered: unrendered.map(Into::into),
         former_type: former.map(|former| former.kind().into()),

@@ -76,7 +76,7 @@ impl PolicyInForce {
 impl PolicyFollower {
     /// Returns a follower that knows nothing yet but what policies wrote.
     pub(crate) fn new(others: Option<OtherPolicies>, inventory: WrittenTypes) -> PolicyFollower {
-        PolicyFollower { others, inventory, ..PolicyFollower::default() }
+        PolicyFollower { inventory, others, ..PolicyFollower::default() }
     }
 
     /// Returns what the next process is to know of this one.

@@ -116,6 +116,22 @@ async fn everything_below_a_parent_is_found_judged_and_marked_and_what_is_counte
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_members_of_an_apply_set_are_found_below_its_parent() {
+    let page = CertificatePage::start("below-set", |_, _| {}).await;
+    let labelled = |mut object: Value, key: &str| {
+        object["metadata"]["labels"] = json!({ key: "applyset-a-v1" });
+        page.cluster.create(&object)
+    };
+    let parent = labelled(custom("Certificate", "set"), "applyset.kubernetes.io/id");
+    labelled(saying("CertificateRequest", "member", "True"), "applyset.kubernetes.io/part-of");
+    until("the page has both parents", || {
+        body(&page.service.get("/api/v1/parents"))["matching"].as_u64() >= Some(2)
+    });
+    let found = page.below(&parent);
+    assert_eq!(lines(&found), ["1 CertificateRequest.example.com member Ready"], "{found}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn kinds_that_the_service_may_not_read_are_named_and_the_rest_is_shown() {
     let page = CertificatePage::start("below-rights", |_, _| {}).await;
     for (plural, verb) in [("secrets", RequestVerb::List), ("orders", RequestVerb::Get)] {

@@ -305,6 +305,9 @@ impl EventLoop {
         }
         info!(policies = plan.policies.len(), kinds = plan.kinds.len(), "plan updated");
         self.channels.kind_requests.send(KindRequest::ForgetUnplanned(Arc::clone(&plan)))?;
+        for (_, (_, words)) in plan.policies.iter().filter(|(id, _)| !before.policies.contains_key(id)) {
+            self.rule_swaps.on_policy_replaced(&words.name, now);
+        }
         self.plan = Some(plan);
         self.stats.mark_changed();
         Ok(())

@@ -47,6 +47,15 @@ impl RuleSwaps {
         Some(key.clone())
     }
 
+    /// A policy of this name begins anew, by what stands on its parents: what was withdrawn before may stand there still, because its
+    /// write has not come through, and is overdue again.
+    pub fn on_policy_replaced(&mut self, policy: &str, now: Time) {
+        let withdrawn = self.deadlines.iter_mut().filter(|((_, name), at)| name == policy && at.is_none());
+        for (_, deadline) in withdrawn {
+            *deadline = Some(now);
+        }
+    }
+
     /// Earliest time at which a policy is overdue.
     pub fn next_deadline(&self) -> Option<Time> {
         self.deadlines.values().flatten().copied().min()
@@ -94,6 +103,20 @@ mod tests {
         assert_eq!(overdue(&mut swaps, at(119)), []);
         assert_eq!(overdue(&mut swaps, at(120)), [(SHARDS, "db".to_owned())]);
         assert_eq!((overdue(&mut swaps, at(900)), swaps.next_deadline()), (vec![], None));
+    }
+
+    #[test]
+    fn a_policy_that_begins_anew_after_its_time_is_withdrawn_again_at_once_and_no_other() {
+        let mut swaps = RuleSwaps::default();
+        swaps.observe_event(SHARDS, &changed(&["db", "cache"]), at(0));
+        swaps.on_policy_replaced("db", at(60));
+        assert_eq!(overdue(&mut swaps, at(119)), [], "it has the time of its first edit");
+        assert_eq!(overdue(&mut swaps, at(120)).len(), 2);
+        swaps.on_policy_replaced("db", at(125));
+        assert_eq!(overdue(&mut swaps, at(125)), [(SHARDS, "db".to_owned())]);
+        swaps.observe_event(SHARDS, &KindEvent::Synced, at(126));
+        swaps.on_policy_replaced("db", at(127));
+        assert_eq!(overdue(&mut swaps, at(500)), [], "the list is through");
     }
 
     #[test]

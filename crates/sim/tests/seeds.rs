@@ -29,7 +29,7 @@ use sim::{
 /// Default number of seeds.
 const SEEDS: u64 = 300;
 /// First seed of the range.
-const FIRST_SEED: u64 = 29_900;
+const FIRST_SEED: u64 = 30_200;
 /// Seeds that found a fault of the product or of its judge: each is played every time, with the streams it was found with.
 const REMEMBERED_SEEDS: [SeedToPlay; 13] = [
     (920_154, BEFORE_SHADOW_MODE),
@@ -64,7 +64,7 @@ const REMEMBERED_CHANGING_SEEDS: [SeedToPlay; 14] = [
     (300_182, WITH_BUDGETS),
 ];
 /// The same of histories in which labels of namespaces and scripts change, too.
-const REMEMBERED_RESOLUTION_SEEDS: [SeedToPlay; 13] = [
+const REMEMBERED_RESOLUTION_SEEDS: [SeedToPlay; 14] = [
     (22_728, WITH_SHADOW_MODE),
     (22_771, WITH_LATE_LISTS),
     (30_026, WITH_LATE_LISTS),
@@ -78,6 +78,7 @@ const REMEMBERED_RESOLUTION_SEEDS: [SeedToPlay; 13] = [
     (200_451, WITH_DEFINITIONS),
     (212_489, WITH_DEFINITIONS),
     (212_774, WITH_DEFINITIONS),
+    (330_138, WITH_BUDGETS),
 ];
 /// The streams that there were before shadow mode.
 const BEFORE_SHADOW_MODE: StreamLayout = StreamLayout::Split { last: 22 };

@@ -144,8 +144,11 @@ impl ServiceUnderTest {
                 self.core.set_policy(now, policy.id, Some(compiled));
             }
         }
-        let added = plan.policies.iter().map(|p| p.id).filter(|id| before.iter().all(|old| old.id != *id));
-        let added = added.collect();
+        let mut added = Vec::new();
+        for policy in plan.policies.iter().filter(|new| before.iter().all(|old| old.id != new.id)) {
+            self.swaps.on_policy_replaced(&policy.name(), now);
+            added.push(policy.id);
+        }
         self.policies.clone_from(&plan.policies);
         PlanDifference { removed, added }
     }

@@ -240,56 +240,82 @@ fn every_invariant_holds_for_every_seed() {
     );
 }
 
+/// Histories of one kind, of which a third as many are played.
+struct HistorySeeds {
+    /// Environment variable that names the one seed to play.
+    variable: &'static str,
+    /// What selects the test.
+    test: &'static str,
+    play: PlaySeed,
+    remembered: &'static [SeedToPlay],
+    shared: &'static [u64],
+}
+
+impl HistorySeeds {
+    /// Plays them, or the one that is asked for, and prints a summary; returns what happened in those of the range, and their number.
+    #[expect(clippy::print_stdout, reason = "the summary of a run, with --nocapture")]
+    fn check_all(&self) -> Option<(SimulationCounts, u64)> {
+        if let Some(seed) = number(self.variable) {
+            play_aloud(seed, self.play);
+            return None;
+        }
+        let range = seed_range();
+        let all = range.end - range.start;
+        let count = if number("ROLLCALL_SIM_POLICIES").is_some() { all } else { all.div_ceil(3) };
+        let seeds = with_remembered(range.start..range.start + count, self.remembered, self.shared);
+        let command = format!("cargo test -p sim --test seeds {}", self.test);
+        let (sum, failed) = failures(&seeds, self.play, &command);
+        println!("{count} seeds from {}, {} in all: {sum:?}", range.start, seeds.len());
+        let failed: Vec<String> =
+            failed.iter().map(|f| f.replace("ROLLCALL_SIM_SEED", self.variable)).collect();
+        assert!(failed.is_empty(), "\n{}", failed.join("\n"));
+        Some((sum, u64::try_from(seeds.len()).unwrap()))
+    }
+
+    /// The same of histories that show nothing if policies do not change in them.
+    fn check_changing(&self) {
+        let Some((SimulationCounts { plans, .. }, played)) = self.check_all() else { return };
+        assert!(
+            plans > 4 * played,
+            "histories in which policies do not change show nothing: {plans} plans in {played}"
+        );
+    }
+}
+
 #[test]
 fn every_invariant_holds_while_policies_change() {
-    if let Some(seed) = number("ROLLCALL_SIM_POLICY_SEED") {
-        return play_aloud(seed, play_changing_policies);
-    }
-    let range = seed_range();
-    let count = range.end - range.start;
-    let count = if number("ROLLCALL_SIM_POLICIES").is_some() { count } else { count.div_ceil(3) };
-    let range = range.start..range.start + count;
-    let seeds = with_remembered(range, &REMEMBERED_CHANGING_SEEDS, &SHARED_CHANGING_SEEDS);
-    let (sum, failed) =
-        failures(&seeds, play_changing_policies, "cargo test -p sim --test seeds policies_change");
-    println!("{count} seeds from {}, {} in all: {sum:?}", seed_range().start, seeds.len());
-    let failed: Vec<String> = failed.iter().map(|f| f.replace("SIM_SEED", "SIM_POLICY_SEED")).collect();
-    assert!(failed.is_empty(), "\n{}", failed.join("\n"));
-    let (plans, played) = (sum.plans, u64::try_from(seeds.len()).unwrap());
-    assert!(plans > 4 * played, "histories in which policies do not change show nothing: {plans} plans");
+    let histories = HistorySeeds {
+        variable: "ROLLCALL_SIM_POLICY_SEED",
+        test: "policies_change",
+        play: play_changing_policies,
+        remembered: &REMEMBERED_CHANGING_SEEDS,
+        shared: &SHARED_CHANGING_SEEDS,
+    };
+    histories.check_changing();
 }
 
 #[test]
 fn every_invariant_holds_while_labels_and_scripts_change() {
-    if let Some(seed) = number("ROLLCALL_SIM_RESOLUTION_SEED") {
-        return play_aloud(seed, play_changing_resolution);
-    }
-    let range = seed_range();
-    let count = range.end - range.start;
-    let count = if number("ROLLCALL_SIM_POLICIES").is_some() { count } else { count.div_ceil(3) };
-    let seeds = with_remembered(range.start..range.start + count, &REMEMBERED_RESOLUTION_SEEDS, &[]);
-    let (sum, failed) =
-        failures(&seeds, play_changing_resolution, "cargo test -p sim --test seeds labels_and_scripts");
-    println!("{count} seeds from {}, {} in all: {sum:?}", seed_range().start, seeds.len());
-    let failed: Vec<String> = failed.iter().map(|f| f.replace("SIM_SEED", "SIM_RESOLUTION_SEED")).collect();
-    assert!(failed.is_empty(), "\n{}", failed.join("\n"));
+    let histories = HistorySeeds {
+        variable: "ROLLCALL_SIM_RESOLUTION_SEED",
+        test: "labels_and_scripts",
+        play: play_changing_resolution,
+        remembered: &REMEMBERED_RESOLUTION_SEEDS,
+        shared: &[],
+    };
+    histories.check_changing();
 }
 
 #[test]
 fn every_invariant_holds_beside_another_release() {
-    if let Some(seed) = number("ROLLCALL_SIM_SHARED_CLUSTER_SEED") {
-        return play_aloud(seed, play_shared_cluster);
-    }
-    let range = seed_range();
-    let count = range.end - range.start;
-    let count = if number("ROLLCALL_SIM_POLICIES").is_some() { count } else { count.div_ceil(3) };
-    let seeds = with_remembered(range.start..range.start + count, &[], &[]);
-    let (sum, failed) =
-        failures(&seeds, play_shared_cluster, "cargo test -p sim --test seeds another_release");
-    println!("{count} seeds from {}, {} in all: {sum:?}", seed_range().start, seeds.len());
-    let failed: Vec<String> =
-        failed.iter().map(|f| f.replace("SIM_SEED", "SIM_SHARED_CLUSTER_SEED")).collect();
-    assert!(failed.is_empty(), "\n{}", failed.join("\n"));
+    let histories = HistorySeeds {
+        variable: "ROLLCALL_SIM_SHARED_CLUSTER_SEED",
+        test: "another_release",
+        play: play_shared_cluster,
+        remembered: &[],
+        shared: &[],
+    };
+    histories.check_changing();
 }
 
 #[test]

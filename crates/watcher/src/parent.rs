@@ -26,7 +26,7 @@ impl ParentObject {
         ParentObject { child, text: RawValue::NULL.to_owned() }
     }
 
-    /// Adds `apiVersion` and `kind`, which items in lists of built-in kinds lack.
+    /// Adds `apiVersion` and `kind`, which items in lists of built-in kinds lack, and metadata that is sent alone.
     pub fn with_type_meta(mut self, api_version: &str, kind: &str) -> ParentObject {
         if self.child.meta.kind.is_empty() || *self.child.meta.kind == *METADATA_ALONE {
             if let Cow::Owned(whole) = text_with_type(self.text.get(), &self.child, api_version, kind)

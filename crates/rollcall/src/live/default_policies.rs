@@ -9,14 +9,14 @@ use inspect::api_group;
 use inspect::owned_index::object_hash;
 use policy::{CompiledPolicy, compile};
 use readiness::rollup::ParentReason;
-use readiness::{Level, RuleKind, Time};
+use readiness::{RuleKind, Time};
 use rollcall_core::{NodeToken, TreeNode};
 use watcher::plan::AllowedNamespaces;
 use watcher::status::{OwnTypes, ParentStatus};
 use watcher::{ApiKind, ParentObject};
 
-use super::leaf_node::leaf_node;
-use super::node_reason::{is_node_ready, node_level};
+use super::leaf_node::{leaf_node, unready_word};
+use super::node_reason::is_node_ready;
 use super::pick::TreeObjectIndex;
 use super::target::KindName;
 use crate::limits::STUCK_AFTER;
@@ -132,10 +132,8 @@ fn is_childless(tree: &TreeNode) -> bool {
 /// What a parent says of itself counts too where no policy says what does: one that has failed is not ready by what it owns. One that
 /// says nothing is judged by what it owns alone, and so is one on which Rollcall's own word stands, which that is about.
 fn add_own_word(tree: &mut TreeNode, object: &ParentObject, now: Time) {
-    let own = leaf_node(object, now);
-    let is_silent = node_level(&own) == Some(Level::Unknown);
-    let is_told = ParentStatus::read(&object.text, &OwnTypes::any()).written().next().is_some();
-    if !is_node_ready(&own) && !is_silent && !is_told {
+    let status = ParentStatus::read(&object.text, &OwnTypes::any());
+    if let Some(own) = unready_word(object, &status, now) {
         let children = std::mem::take(&mut tree.children);
         *tree = TreeNode { children, ..own };
     }

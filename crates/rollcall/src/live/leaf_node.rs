@@ -4,7 +4,9 @@ use inspect::api_group;
 use readiness::{Level, RuleKind, StuckLimits, Time, assess};
 use rollcall_core::{NodeReason, TreeNode};
 use watcher::ParentObject;
+use watcher::status::ParentStatus;
 
+use super::node_reason::node_level;
 use crate::limits::STUCK_AFTER;
 
 /// Evaluates an object by itself.
@@ -26,4 +28,15 @@ pub(super) fn leaf_node(object: &ParentObject, now: Time) -> TreeNode {
         stalled: verdict.is_terminal() || verdict.level == Level::Stuck,
         ..TreeNode::default()
     }
+}
+
+/// What an object says of itself, where it speaks and is not ready by that. `None`, too, where Rollcall's own word stands on it: that
+/// is what would be read.
+pub(super) fn unready_word(object: &ParentObject, status: &ParentStatus, now: Time) -> Option<TreeNode> {
+    if status.written().next().is_some() {
+        return None;
+    }
+    let node = leaf_node(object, now);
+    let is_unready = !matches!(node_level(&node), Some(Level::Unknown | Level::Ready));
+    is_unready.then_some(node)
 }

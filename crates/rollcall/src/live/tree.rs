@@ -23,9 +23,9 @@ use crate::tree_table;
 #[command(
     after_help = "What a named object owns is shown to the last kind that the cluster serves, and the members of its ApplySet. What no \
                   policy counts is judged by the built-in rules, marked `not counted` (role `uncounted` in JSON), and decides \
-                  nothing: neither the condition nor the exit code. That includes what workloads own, without the ReplicaSets of earlier rollouts. An object that no \
-                  policy has is ready once what it owns is, unless it says of itself that it is not. With --watch it is \
-                  searched again after changes, and every 10 s otherwise.\n\nExit codes: 0 every parent that is shown is ready; 1 at least one is not; 2 there was none, or it could not be read. With --watch: by the last state."
+                  nothing: neither the condition nor the exit code. That includes what workloads own, without the ReplicaSets of \
+                  earlier rollouts. An object that no policy has is ready once what it owns is, unless it says of itself that it \
+                  is not. With --watch what is owned is searched again after changes, and every 10 s otherwise.\n\nExit codes: 0 every parent that is shown is ready; 1 at least one is not; 2 there was none, or it could not be read. With --watch: by the last state."
 )]
 pub(crate) struct TreeArgs {
     /// A kind, or objects as KIND/NAME or KIND NAME [default: every parent of every policy].

@@ -20,7 +20,7 @@ const EVERYWHERE_PERCENT: usize = 30;
 const LOWEST_PARENT: usize = 4;
 /// Interval at which it looks at all parents, in milliseconds.
 const SYNC_MS: i64 = 4_000;
-/// Seconds that an older policy of it is older.
+/// By how much its policies are older, or younger, than the first of the release under test, in milliseconds.
 const AGE_MS: i64 = 3_600_000;
 
 /// The other release.

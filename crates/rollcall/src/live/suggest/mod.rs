@@ -283,11 +283,8 @@ fn compare_words(suggestion: &mut PolicySuggestion, evidence: &ParentEvidence, t
 }
 
 /// Notes which of these parents, which are ready by what they own, say of themselves that they are not: what they own does not tell
-/// all. Where one has failed for good, a policy over that would tell a falsehood for as long as it stands.
-fn note_contradictions<'p>(
-    suggestion: &mut PolicySuggestion,
-    ready: impl Iterator<Item = &'p SeenParent> + Clone,
-) {
+/// all. Where one has failed, a policy over that would tell a falsehood for as long as it stands.
+fn note_contradictions<'p>(suggestion: &mut PolicySuggestion, ready: impl Iterator<Item = &'p SeenParent>) {
     let of = |parent: &'p SeenParent| parent.unready_word.as_ref().map(|word| (parent, word));
     let said: Vec<_> = ready.filter_map(of).collect();
     let Some((parent, word)) = said.iter().find(|(_, word)| word.has_failed).or(said.first()) else { return };

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use readiness::{Level, Time};
+use rollcall_core::TreeNode;
 use serde_json::Value;
 use watcher::status::{OwnTypes, ParentStatus};
 use watcher::{ParentObject, WireObject};
 
-use super::super::leaf_node::leaf_node;
+use super::super::leaf_node::unready_word;
 use super::super::node_reason::node_level;
 
 /// Annotation that Kopf leaves on what it has handled, whatever prefix its operator chose.
@@ -67,7 +68,7 @@ impl ParentEvidence {
             namespace: meta.namespace.clone(),
             name: meta.name.clone(),
             own_ready: ready.map(|(_, _, is_true)| *is_true),
-            unready_word: unready_word(object, &status, now),
+            unready_word: unready_word(object, &status, now).map(said_unready),
         });
         self.condition_types.extend(status.foreign.iter().map(|(kind, ..)| kind.clone()));
     }
@@ -78,15 +79,9 @@ impl ParentEvidence {
     }
 }
 
-/// What an object says of itself, where it speaks and is not ready by that. Where Rollcall's own word stands on it, that is what would
-/// be read.
-fn unready_word(object: &ParentObject, status: &ParentStatus, now: Time) -> Option<UnreadyWord> {
-    let node = leaf_node(object, now);
-    let level = node_level(&node);
-    let speaks = !matches!(level, Some(Level::Unknown | Level::Ready));
-    let is_own = status.written().next().is_none();
-    let has_failed = matches!(level, Some(Level::Failed | Level::Stuck));
-    (speaks && is_own).then_some(UnreadyWord { detail: node.detail, has_failed })
+fn said_unready(node: TreeNode) -> UnreadyWord {
+    let has_failed = matches!(node_level(&node), Some(Level::Failed | Level::Stuck));
+    UnreadyWord { detail: node.detail, has_failed }
 }
 
 fn has_kopf_mark(object: &str) -> bool {

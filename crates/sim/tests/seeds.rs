@@ -29,7 +29,7 @@ use sim::{
 /// Default number of seeds.
 const SEEDS: u64 = 300;
 /// First seed of the range.
-const FIRST_SEED: u64 = 30_200;
+const FIRST_SEED: u64 = 30_500;
 /// Seeds that found a fault of the product or of its judge: each is played every time, with the streams it was found with.
 const REMEMBERED_SEEDS: [SeedToPlay; 13] = [
     (920_154, BEFORE_SHADOW_MODE),
@@ -47,7 +47,7 @@ const REMEMBERED_SEEDS: [SeedToPlay; 13] = [
     (217_904, WITH_BLIND_EDITS),
 ];
 /// The same of histories in which policies change.
-const REMEMBERED_CHANGING_SEEDS: [SeedToPlay; 14] = [
+const REMEMBERED_CHANGING_SEEDS: [SeedToPlay; 15] = [
     (900_574, BEFORE_SHADOW_MODE),
     (20_974, BEFORE_SHADOW_MODE),
     (30_054, WITH_LATE_LISTS),
@@ -62,9 +62,10 @@ const REMEMBERED_CHANGING_SEEDS: [SeedToPlay; 14] = [
     (400_824, WITH_TYPE_EDITS),
     (29_090, WITH_BUDGETS),
     (300_182, WITH_BUDGETS),
+    (330_071, WITH_CLAIMS),
 ];
 /// The same of histories in which labels of namespaces and scripts change, too.
-const REMEMBERED_RESOLUTION_SEEDS: [SeedToPlay; 14] = [
+const REMEMBERED_RESOLUTION_SEEDS: [SeedToPlay; 15] = [
     (22_728, WITH_SHADOW_MODE),
     (22_771, WITH_LATE_LISTS),
     (30_026, WITH_LATE_LISTS),
@@ -79,6 +80,7 @@ const REMEMBERED_RESOLUTION_SEEDS: [SeedToPlay; 14] = [
     (212_489, WITH_DEFINITIONS),
     (212_774, WITH_DEFINITIONS),
     (330_138, WITH_BUDGETS),
+    (330_016, WITH_CLAIMS),
 ];
 /// The streams that there were before shadow mode.
 const BEFORE_SHADOW_MODE: StreamLayout = StreamLayout::Split { last: 22 };
@@ -98,6 +100,8 @@ const WITH_BLIND_EDITS: StreamLayout = StreamLayout::Split { last: 34 };
 const WITH_TYPE_EDITS: StreamLayout = StreamLayout::Split { last: 35 };
 /// Those that there are since PodDisruptionBudgets and drains of whole sets.
 const WITH_BUDGETS: StreamLayout = StreamLayout::Split { last: 41 };
+/// Those that there are since another release has policies.
+const WITH_CLAIMS: StreamLayout = StreamLayout::Split { last: 44 };
 /// Seeds that were found when concerns shared streams.
 const SHARED_SEEDS: [u64; 22] = [
     522, 932, 961, 1344, 1923, 2078, 2265, 2884, 3400, 4426, 4877, 7310, 7957, 8335, 32321, 62204, 70878,

@@ -52,7 +52,7 @@ impl AnswerJudge {
                 !at.core.engine.is_open(policy.id) || at.plan_watch.unlisted.contains(&policy.parent);
             for parent in models.iter().filter(|t| t.kind == policy.parent) {
                 if awaits_list {
-                    checked.note_taken_over(at, policy, parent);
+                    checked.note_list_awaited(at, policy, parent);
                     continue;
                 }
                 if is_shared(at, policy, parent) {
@@ -96,6 +96,7 @@ fn check_awaiting(
     let well = answer.is_some_and(|a| a.reason == ParentReason::AllChildrenReady);
     let Some(phase) = checked.find_mut(policy, parent) else { return };
     phase.differs_since = None;
+    phase.note_kept(false, ModelSteadiness::Unsteady, at.now);
     phase.unready_at_latest = if phase.was_ready && !well { at.now } else { phase.unready_at_latest };
     phase.unready_at_earliest = if well { at.now } else { phase.unready_at_earliest };
     phase.last_ready_at = if well { Some(at.now) } else { phase.last_ready_at };

@@ -14,7 +14,7 @@ use super::naive_judge::is_child;
 use super::own_entries::{condition_of, entry_of};
 use super::shown_objects::ShownChange;
 use crate::scenario::PolicyDef;
-use crate::world::{ModelCondition, ModelMark, ModelObject};
+use crate::world::{ModelCondition, ModelMark, ModelObject, ModelSteadiness};
 
 /// Returns since when a parent has not been ready at the earliest, by what it says.
 fn recorded_unready(said: &ModelCondition, now: i64) -> i64 {
@@ -294,9 +294,10 @@ impl CheckedParents {
         }
     }
 
-    /// Notes that the loop holds a True that stands on the parent, of a policy that waits for a list: a predecessor's last write
-    /// may land that late. To keep it is no turn.
-    pub(super) fn note_taken_over(
+    /// Notes that the policy waits for a list: until that is through, nothing can be said anew, and what differs or is kept
+    /// counts from its end. The loop may hold a True that stands on the parent, which a predecessor's last write may have said that
+    /// late: to keep it is no turn.
+    pub(super) fn note_list_awaited(
         &mut self,
         at: &JudgedMoment<'_>,
         policy: &PolicyDef,
@@ -306,12 +307,10 @@ impl CheckedParents {
         let answer = id.and_then(|id| at.core.engine.answer_of(id, policy.id));
         let well = answer.is_some_and(|a| a.reason == ParentReason::AllChildrenReady);
         let says = entry_of(policy, parent).filter(|said| said.observed == parent.generation);
-        if well
-            && says.is_some_and(|said| said.status == "True")
-            && let Some(phase) = self.find_mut(policy, parent)
-        {
-            phase.was_ready = true;
-        }
+        let Some(phase) = self.find_mut(policy, parent) else { return };
+        phase.was_ready |= well && says.is_some_and(|said| said.status == "True");
+        phase.differs_since = None;
+        phase.note_kept(false, ModelSteadiness::Unsteady, at.now);
     }
 
     /// Notes that another release may speak for the parent: what it is to say is checked from the beginning once that is over.

@@ -4,6 +4,7 @@ use readiness::Time;
 use readiness::rollup::{ConditionStatus, ParentReason};
 
 use crate::ids::{PolicyId, SelectorId};
+use crate::types::{HandledEvidence, ReportedFailure};
 
 /// Current answer of one policy on a parent.
 #[expect(
@@ -42,6 +43,8 @@ pub struct AnswerExtras {
     pub counts: Vec<(u8, u32)>,
     /// Time from which its deletion counts as stuck; `None` if it is not being deleted, or nothing limits that.
     pub deletion_stuck_at: Option<Time>,
+    /// Failure that its own status reports, where the policy heeds that.
+    pub reported_failure: ReportedFailure,
 }
 
 impl AnswerExtras {
@@ -55,6 +58,23 @@ impl AnswerExtras {
 }
 
 impl AnswerView {
+    /// Returns the failure that the parent's own status reports, where the policy heeds that.
+    pub fn reported_failure(&self) -> ReportedFailure {
+        self.extras.as_ref().map_or(ReportedFailure::None, |extras| extras.reported_failure)
+    }
+
+    /// Evidence that the generation was handled, of a parent whose operator leaves this evidence. A failure of the generation before
+    /// its operator has turned to this one is none of this one.
+    pub(crate) fn evidence(&self, left: HandledEvidence) -> HandledEvidence {
+        use HandledEvidence::{Failed, GivenUp, NotYet};
+        match (left, self.reported_failure()) {
+            (NotYet | Failed | GivenUp, _) => left,
+            (_, ReportedFailure::Temporary) => Failed,
+            (_, ReportedFailure::Final) => GivenUp,
+            (_, ReportedFailure::None | ReportedFailure::Unattributed) => left,
+        }
+    }
+
     /// Returns the selectors of the parent.
     pub fn selects(&self) -> &[SelectorId] {
         self.extras.as_ref().map_or(&[], |extras| &extras.selects)

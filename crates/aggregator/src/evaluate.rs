@@ -8,7 +8,7 @@ use crate::critical_tally::CriticalTally;
 use crate::evaluation::{ChildCounts, GenerationPhase, GenerationProof, ObservedParent, SteadyLimits};
 use crate::list_gate::{ListGate, PolicyGate};
 use crate::time_limits::TimeLimits;
-use crate::types::{EnginePolicy, HandledEvidence, KindState, PolicyAnswer};
+use crate::types::{EnginePolicy, HandledEvidence, KindState, PolicyAnswer, ReportedFailure};
 
 /// An answer and the time at which it has to be evaluated again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +72,9 @@ pub(crate) fn evaluate_parent(
     {
         return answer;
     }
+    if observed.view.reported_failure() != ReportedFailure::None {
+        return answer_failed(observed, TimeLimits::new(policy, &observed.view), now);
+    }
     evaluate_children(observed, children, policy, gate, now, &stand)
 }
 
@@ -98,6 +101,8 @@ fn await_operator(
 ) -> Option<EvaluationResult> {
     if matches!(observed.evidence, HandledEvidence::Failed | HandledEvidence::GivenUp) {
         let limits = TimeLimits::new(policy, &observed.view);
+        // What it said before of having handled it is void.
+        observed.phase.progress.fail();
         return Some(answer_failed(observed, limits, now));
     }
     // Silence proves nothing to the blind. Where a generation needs a proof, what follows asks for it.
@@ -141,11 +146,10 @@ fn await_operator(
     None
 }
 
-/// The answer of a generation that its operator failed to handle. What it said before of having handled it is void.
+/// The answer of a generation that its operator failed to handle.
 #[cold]
 fn answer_failed(observed: &mut ObservedParent, limits: TimeLimits, now: Time) -> EvaluationResult {
     const FAILED: ParentReason = ParentReason::OperatorFailed;
-    observed.phase.progress.fail();
     observed.phase.all_ready_since = OptionalTime::NONE;
     if observed.evidence == HandledEvidence::GivenUp {
         let answer = build_answer(FAILED, &LevelTally::default());

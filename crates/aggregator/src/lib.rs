@@ -37,5 +37,5 @@ pub use thin_list::ThinList;
 pub use types::{
     Acceptance, Availability, ChildGroup, ChildLink, ChildSource, CountedAnswer, EnginePolicy, EntriesDigest,
     GroupRole, HandledEvidence, KindState, LinkTarget, MAX_LINK_TARGETS, ObjectView, ParentView,
-    PolicyAnswer, Quorum,
+    PolicyAnswer, Quorum, ReportedFailure,
 };

@@ -282,6 +282,20 @@ pub enum HandledEvidence {
     Silent,
 }
 
+/// Failure that the parent's own status reports, whoever wrote it there; what Rollcall wrote does not count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReportedFailure {
+    /// It reports none.
+    #[default]
+    None,
+    /// It reports one that may be of an earlier generation: it counts once this one counts as handled.
+    Unattributed,
+    /// It reports one of this generation, which may pass.
+    Temporary,
+    /// It reports that this generation has failed for good.
+    Final,
+}
+
 /// An object as the reflector shows it to the engine.
 #[derive(Clone, Debug, Default)]
 pub struct ObjectView<'a> {

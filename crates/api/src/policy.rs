@@ -90,6 +90,9 @@ pub struct ReadinessPolicySpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 8192))]
     pub proof: Option<String>,
+    /// What the parent's own status counts for. Defaults to `failures`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_status: Option<OwnStatusMode>,
     /// Time that all children must have been ready before the condition becomes True. Defaults to `0s`.
     #[serde(default = "zero_seconds")]
     #[schemars(length(max = 32))]
@@ -218,6 +221,21 @@ pub enum EvidenceMode {
     Kopf,
     /// Nothing can be concluded.
     Own,
+}
+
+/// What the parent's own status counts for, whoever wrote it, without what Rollcall wrote there. `failures` (the default): where it
+/// reports a failure by the rule for its kind (a condition such as `Failed`, `Stalled` or `Degraded`, a `phase` or `state` in a word
+/// for failure, a `Ready` that is False with a reason in one), the condition is False with reason OperatorFailed, and quotes what
+/// reports it, however its children are; it is Stalled as well where the failure is final and of the current generation. A status
+/// that does not say which generation it is about counts once this one counts as handled. `ignore`: nothing, for operators whose
+/// words for failure mean something else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum OwnStatusMode {
+    /// A failure that it reports is the parent's.
+    Failures,
+    /// Nothing.
+    Ignore,
 }
 
 /// Maintenance of `status.observedGeneration`.

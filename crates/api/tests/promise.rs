@@ -40,6 +40,7 @@ fn full_policy() -> Value {
         "debounce": { "quiet": "200ms", "cap": "2s" },
         "settle": "6s",
         "evidence": "kopf",
+        "ownStatus": "ignore",
         "proof": "children.size() == parent.spec.size",
         "hold": "3s",
         "availability": "strict",
@@ -141,9 +142,10 @@ fn an_unknown_field_is_refused_at_every_depth() {
 
 #[test]
 fn a_word_of_a_closed_set_is_read_in_its_own_spelling_only() {
-    let sets: [(&str, &[&str]); 8] = [
+    let sets: [(&str, &[&str]); 9] = [
         ("/mode", &["write", "shadow"]),
         ("/evidence", &["auto", "kopf", "own"]),
+        ("/ownStatus", &["failures", "ignore"]),
         ("/observedGeneration", &["auto", "write", "never"]),
         ("/children/0/role", &["critical", "optional"]),
         ("/children/0/afterDeletion", &["remember", "rememberGeneration", "forget"]),

@@ -9,8 +9,8 @@ use readiness::rollup::{ConditionStatus, ParentReason};
 use watcher::reflector::{AnswerTarget, ObjectRow, ParentRow, ProofVerdict};
 use watcher::status::{
     AWAITS_MEMBERS, AWAITS_OPERATOR, BEING_DELETED, ConditionEntry, FAILED_TO_HANDLE, NOT_HANDLED,
-    NOT_IN_TIME, NOT_PERMITTED, NOT_SEEN, OwnedCondition, POLICY_IS_REFUSED, WantedConditions,
-    is_in_our_words, time, truncate_text, withhold_added_types,
+    NOT_IN_TIME, NOT_PERMITTED, NOT_SEEN, OwnedCondition, POLICY_IS_REFUSED, STATUS_REPORTS,
+    WantedConditions, is_in_our_words, time, truncate_text, withhold_added_types,
 };
 
 use super::causes::{CauseFinder, MAX_MESSAGE_BYTES};
@@ -103,7 +103,7 @@ impl ConditionRenderer<'_> {
                 format!("{NOT_HANDLED}{generation}{}", self.silence_text(parent, policy))
             }
             ParentReason::OperatorFailed => {
-                format!("{FAILED_TO_HANDLE}{generation}{}", self.operator_progress(parent))
+                format!("{FAILED_TO_HANDLE}{generation}{}", self.failure_text(parent))
             }
             ParentReason::Terminating | ParentReason::DeletionStuck => self.deletion_text(parent, answer),
             ParentReason::KindNotVisible => {
@@ -176,7 +176,16 @@ impl ConditionRenderer<'_> {
         said.map(|said| format!(": {said}")).unwrap_or_default()
     }
 
-    /// The same; else what is wrong with the proof that is awaited.
+    /// What failed: handlers, as far as the operator reports them, or what the parent's status says of it.
+    fn failure_text(&self, parent: ObjectId) -> String {
+        let progress = self.operator_progress(parent);
+        let reported = self.causes.reflector.read_row(parent, |row| {
+            Some(format!(": {STATUS_REPORTS}{}", row.parent.as_ref()?.reported_failure()?))
+        });
+        if progress.is_empty() { reported.flatten().unwrap_or_default() } else { progress }
+    }
+
+    /// Progress that the operator reports; else what is wrong with the proof that is awaited.
     fn pending_text(&self, parent: ObjectId, policy: PolicyId) -> String {
         let progress = self.operator_progress(parent);
         if progress.is_empty() { self.proof_text(parent, policy) } else { progress }

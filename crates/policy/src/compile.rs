@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use aggregator::Availability;
 use api::policy::{
-    AvailabilityMode, EvidenceMode, KindRef, ObservedGenerationMode, ReadinessPolicySpec, WriteMode,
+    AvailabilityMode, EvidenceMode, KindRef, ObservedGenerationMode, OwnStatusMode, ReadinessPolicySpec,
+    WriteMode,
 };
 use readiness::{RuleKind, StuckLimits};
 use rollcall_cel::ProofExpression;
 use watcher::plan::{
-    KopfMarkRule, LabelMatcher, ObservedGenerationRule, OutcomeRetention, ProofRule, ShapeMatcher,
+    KopfMarkRule, LabelMatcher, ObservedGenerationRule, OutcomeRetention, OwnStatusRule, ProofRule,
+    ShapeMatcher,
 };
 
 use super::groups::{CompiledGroup, compile_groups, default_groups};
@@ -44,6 +46,8 @@ pub struct CompiledPolicy {
     pub observed_generation: ObservedGenerationRule,
     /// Meaning of a parent without a mark of its operator.
     pub marks: KopfMarkRule,
+    /// `spec.ownStatus`.
+    pub own_status: OwnStatusRule,
     /// `spec.proof`.
     pub proof: Option<ProofRule>,
     /// Debounce of writes.
@@ -69,6 +73,13 @@ const fn observed_generation_rule(mode: ObservedGenerationMode) -> ObservedGener
         ObservedGenerationMode::Auto => ObservedGenerationRule::Auto,
         ObservedGenerationMode::Write => ObservedGenerationRule::Write,
         ObservedGenerationMode::Never => ObservedGenerationRule::Never,
+    }
+}
+
+const fn own_status_rule(mode: Option<OwnStatusMode>) -> OwnStatusRule {
+    match mode {
+        None | Some(OwnStatusMode::Failures) => OwnStatusRule::Failures,
+        Some(OwnStatusMode::Ignore) => OwnStatusRule::Ignored,
     }
 }
 
@@ -151,6 +162,7 @@ pub(super) fn compile_checked(
         takeover: spec.condition.takeover,
         observed_generation: observed_generation_rule(spec.observed_generation),
         marks: kopf_mark_rule(spec.evidence),
+        own_status: own_status_rule(spec.own_status),
         proof,
         debounce: timer::DebounceConfig { quiet, cap },
         settle: check.parse_duration("spec.settle", &spec.settle),

@@ -193,6 +193,7 @@ fn parent_rule(policy: &PolicyInUse) -> ParentRule {
         takeover: compiled.takeover,
         observed_generation: compiled.observed_generation,
         kopf_marks: compiled.marks,
+        own_status: compiled.own_status,
         deletion_limit: Some(compiled.limits.terminating),
         labels: groups().filter(|g| !g.labels.is_empty()).map(by_labels).collect(),
         names: groups().filter(|g| !g.names.is_empty()).map(|g| (g.at, g.names.clone())).collect(),

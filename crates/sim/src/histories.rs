@@ -3,7 +3,8 @@
 use std::rc::Rc;
 
 use crate::actors::{
-    ChurnActors, ClusterActors, DefinitionActors, DrainActors, HistoryActors, ScriptedActors,
+    ChurnActors, ClusterActors, DefinitionActors, DrainActors, FailureActors, HistoryActors, OptionalActors,
+    ScriptedActors,
 };
 use crate::perturbation::Perturbation;
 use crate::scenario::{
@@ -20,14 +21,14 @@ pub(crate) fn history_of_seed(streams: SeedStreams, sabotage: Option<Sabotage>, 
     let seed = streams.seed;
     let mut dice = DiceStream::Scenario.dice(seed);
     let scenario = Rc::new(Scenario::new(streams, &mut dice));
-    let churn = streams.widened_by(DiceStream::Churn).and_then(ChurnActors::draw);
-    let drains = streams.widened_by(DiceStream::Drains).and_then(DrainActors::draw);
-    let definitions = streams.widened_by(DiceStream::Definitions).and_then(DefinitionActors::draw);
-    let actors = ClusterActors::new(
-        streams.split_from(&dice, DiceStream::Actors),
-        scenario.clone(),
-        (churn, definitions, drains),
-    );
+    let optional = OptionalActors {
+        churn: streams.widened_by(DiceStream::Churn).and_then(ChurnActors::draw),
+        definitions: streams.widened_by(DiceStream::Definitions).and_then(DefinitionActors::draw),
+        drains: streams.widened_by(DiceStream::Drains).and_then(DrainActors::draw),
+        failures: streams.widened_by(DiceStream::Failures).and_then(FailureActors::draw),
+    };
+    let actors =
+        ClusterActors::new(streams.split_from(&dice, DiceStream::Actors), scenario.clone(), optional);
     let world = SimWorld::new(streams, scenario);
     Sim::new(streams, (sabotage, kind), HistoryActors::Drawn(Box::new(actors)), world)
 }

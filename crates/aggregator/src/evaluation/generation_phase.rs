@@ -174,6 +174,11 @@ impl GenerationPhase {
 }
 
 impl GenerationPhase {
+    /// It has been observed, and not been ready, since this time.
+    pub(crate) fn date_from(&mut self, since: Time) {
+        (self.since, self.unready_since) = (since, since);
+    }
+
     /// Records an evaluation.
     pub(crate) fn record_evaluated(&mut self, now: Time) {
         if self.evaluated_after.is_none() {

@@ -8,7 +8,7 @@ use super::{ChildCounts, EvaluationStage, GenerationPhase, GenerationProof, Stag
 use crate::answer_view::{AnswerView, WrittenAnswer};
 use crate::critical_tally::CriticalTally;
 use crate::list_gate::{ListGate, PolicyGate};
-use crate::types::{EnginePolicy, HandledEvidence, ParentView, PolicyAnswer};
+use crate::types::{EnginePolicy, HandledEvidence, ParentView, PolicyAnswer, ReportedFailure};
 
 /// What is observed of a parent for one policy, and the stage of its answer.
 #[derive(Clone, Debug)]
@@ -40,9 +40,9 @@ impl ObservedParent {
     ) -> ObservedParent {
         ObservedParent {
             view: answer.clone(),
-            evidence: view.evidence,
+            evidence: answer.evidence(view.evidence),
             deleting: view.deleting,
-            phase: GenerationPhase::new(view.generation, now, written_about_generation(answer)),
+            phase: begin_generation(view, answer, now),
             stage: EvaluationStage::first_of(answer.written.map(restore_answer), is_recorded),
             last_published: answer.written.map(|written| written.reason),
             last_sent: None,
@@ -102,7 +102,7 @@ impl ObservedParent {
         let written = written_about_generation(answer);
         let is_renewed = self.phase.generation != view.generation;
         if is_renewed {
-            self.phase = GenerationPhase::new(view.generation, now, written);
+            self.phase = begin_generation(view, answer, now);
             self.phase.awaits_movement |= view.generation > 1;
         }
         // A condition type that its owner has released carries no earlier answer of Rollcall's.
@@ -114,7 +114,7 @@ impl ObservedParent {
         }
         let was_shown = self.is_taken_away || self.view.written.is_some();
         self.is_taken_away = was_shown && answer.written.is_none() && !is_unwritten;
-        (self.evidence, self.deleting) = (view.evidence, view.deleting);
+        (self.evidence, self.deleting) = (answer.evidence(view.evidence), view.deleting);
         self.view.clone_from(answer);
         is_renewed
     }
@@ -194,9 +194,10 @@ impl ObservedParent {
         let is_found = gate == ListGate::Open && self.phase.observed_at <= listed_at;
         // What keeps a True back for a while has to be waited for, and is said.
         let is_plain = policy.hold.is_zero() && !policy.requires_proof && !self.view.template_failed;
+        let is_failed = self.view.reported_failure() != ReportedFailure::None;
         let quiet = policy.debounce.quiet;
         let has_settled = || children.changed_at + quiet + policy.settle <= listed_at;
-        if !is_untold || !is_found || !is_plain || self.deleting || !has_settled() {
+        if !is_untold || !is_found || !is_plain || is_failed || self.deleting || !has_settled() {
             return None;
         }
         let rests_from = listed_at + quiet;
@@ -280,6 +281,26 @@ impl ObservedParent {
         let out_of_order = policy.settle.min(policy.debounce.cap);
         children.changed_at + out_of_order >= self.phase.observed_at
     }
+}
+
+/// Returns the phase of a generation that is first observed at `now`.
+fn begin_generation(view: &ParentView, answer: &AnswerView, now: Time) -> GenerationPhase {
+    let told = written_about_generation(answer);
+    let mut phase = GenerationPhase::new(view.generation, now, told);
+    let says_failed =
+        |told: &WrittenAnswer| told.is_untampered() && told.reason == ParentReason::OperatorFailed;
+    let Some(told) = told.filter(says_failed) else { return phase };
+    let is_unattributed = answer.reported_failure() == ReportedFailure::Unattributed;
+    // What was stalled and may pass has exceeded a limit; what was given up, or is over, need not have.
+    let may_pass = is_unattributed || answer.evidence(view.evidence) == HandledEvidence::Failed;
+    if !told.stalled || !may_pass {
+        phase.date_from(told.since.min(now));
+    }
+    // A failure that may be of an earlier generation was told once this one counted as handled.
+    if is_unattributed {
+        phase.progress.handle();
+    }
+    phase
 }
 
 /// Returns the answer on a parent if it is about the current generation.

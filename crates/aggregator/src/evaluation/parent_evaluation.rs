@@ -9,7 +9,7 @@ use crate::critical_tally::CriticalTally;
 use crate::evaluate::evaluate_parent;
 use crate::ids::{ObjectId, PolicyId};
 use crate::list_gate::PolicyGate;
-use crate::types::{EnginePolicy, HandledEvidence, PolicyAnswer};
+use crate::types::{EnginePolicy, HandledEvidence, PolicyAnswer, ReportedFailure};
 
 /// Evaluation of one parent under one policy: its inputs, its place in the queues, and its stage.
 #[derive(Clone, Debug)]
@@ -116,7 +116,8 @@ impl ParentEvaluation {
                 observed.evidence,
                 HandledEvidence::NotYet | HandledEvidence::Failed | HandledEvidence::GivenUp
             )
-            || observed.view.template_failed;
+            || observed.view.template_failed
+            || observed.view.reported_failure() != ReportedFailure::None;
         let all_ready = || {
             let stand = CriticalTally::of_children(&self.children, &observed.view, policy);
             stand.worst_reason().is_none()

@@ -1,6 +1,6 @@
 //! Evidence that an operator has handled a generation, and what stands in for it where it says nothing.
 
-use aggregator::{HandledEvidence, SelectorId};
+use aggregator::{HandledEvidence, ReportedFailure, SelectorId};
 use readiness::Level::{Ready, Unknown};
 
 use crate::answers::well;
@@ -292,4 +292,79 @@ fn a_child_that_is_selected_has_not_moved_because_its_parent_was_read_after_it()
             assert_eq!(w.says("db"), "ChildrenPending", "{evidence:?} {order:?}");
         }
     }
+}
+
+#[test]
+fn what_its_own_status_says_of_a_failure_counts_whatever_its_children_are() {
+    use HandledEvidence::{Handled, Masked, Silent, Unmarked, Unproven};
+    use ReportedFailure::{Final, Temporary, Unattributed};
+    for (evidence, failure, says) in [
+        (Handled, Temporary, "OperatorFailed"),
+        (Handled, Final, "OperatorFailed!"),
+        (Handled, Unattributed, "OperatorFailed"),
+        (Silent, Temporary, "OperatorFailed"),
+        (Silent, Final, "OperatorFailed!"),
+        (Silent, Unattributed, "OperatorFailed"),
+        (Unmarked, Final, "OperatorFailed!"),
+        (Unproven, Unattributed, "OperatorFailed"),
+        (Masked, Final, "OperatorFailed!"),
+    ] {
+        let mut w = silent();
+        w.change_parent("db", |p| p.evidence = evidence);
+        w.run(MINUTE);
+        w.change_parent("db", |p| p.reported_failure = failure);
+        w.run(MINUTE);
+        assert_eq!(w.says("db"), says, "{evidence:?}, {failure:?}");
+        w.restart(&[]);
+        w.run(MINUTE);
+        assert_eq!(w.says("db"), says, "{evidence:?}, {failure:?}, after a restart");
+        w.change_parent("db", |p| p.reported_failure = ReportedFailure::None);
+        w.run(MINUTE);
+        if !matches!(evidence, Unmarked | Masked) {
+            assert_eq!(w.says("db"), "AllChildrenReady", "{evidence:?}, {failure:?}, and it is over");
+        }
+    }
+}
+
+#[test]
+fn a_true_ends_at_once_where_its_own_status_says_that_it_failed() {
+    let mut w = silent();
+    w.run(MINUTE);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+    w.change_parent("db", |p| p.reported_failure = ReportedFailure::Unattributed);
+    w.run(10);
+    assert_eq!(w.says("db"), "OperatorFailed");
+}
+
+#[test]
+fn a_failure_that_may_be_of_an_earlier_generation_counts_once_this_one_counts_as_handled() {
+    let mut w = silent();
+    w.run(MINUTE);
+    w.change_parent("db", |p| p.reported_failure = ReportedFailure::Unattributed);
+    w.run(MINUTE);
+    w.respecify("db", HandledEvidence::Silent);
+    w.run(4_900);
+    assert_eq!(w.says("db"), "ChildrenPending", "its operator may just be about to mend it");
+    w.run(200);
+    assert_eq!(w.says("db"), "OperatorFailed");
+    w.respecify("db", HandledEvidence::NotYet);
+    w.run(MINUTE);
+    assert_eq!(w.says("db"), "ChildrenPending", "its operator has not turned to this generation");
+    w.change_parent("db", |p| p.evidence = HandledEvidence::Handled);
+    w.run(200);
+    assert_eq!(w.says("db"), "OperatorFailed");
+}
+
+#[test]
+fn a_child_that_changes_does_not_hide_the_failure_for_a_while() {
+    let mut w = silent();
+    w.run(MINUTE);
+    w.respecify("db", HandledEvidence::Silent);
+    w.change_parent("db", |p| p.reported_failure = ReportedFailure::Unattributed);
+    w.run(MINUTE);
+    assert_eq!(w.says("db"), "OperatorFailed");
+    let told = w.told("db").len();
+    w.change("web", |web| web.generation += 1);
+    w.run(MINUTE);
+    assert_eq!(w.told("db").len(), told, "nothing else was said in between");
 }

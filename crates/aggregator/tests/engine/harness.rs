@@ -49,8 +49,10 @@ pub(crate) struct EngineHarness {
     /// Proofs that were asked for: time and parent.
     pub(crate) asked: Vec<(i64, String)>,
     pub(crate) places: Vec<Option<String>>,
-    /// When a list was last complete, or a policy was set: what was there is found, and does not just appear.
-    pub(crate) listed: Time,
+    /// When the process was restarted, or a policy was set: what was there is found, and does not just appear.
+    listed: Time,
+    /// Time since which each kind has been listed, or was known otherwise.
+    kinds_listed: BTreeMap<KindId, Time>,
     /// Another replica is the leader.
     pub(crate) standby: bool,
     pub(crate) life: u32,
@@ -83,6 +85,7 @@ impl EngineHarness {
             asked: Vec::new(),
             places: Vec::new(),
             listed: START,
+            kinds_listed: BTreeMap::new(),
             standby: false,
             life: 0,
             uids: 0,
@@ -126,9 +129,19 @@ impl EngineHarness {
 
     /// Changes the list or watch state of a kind.
     pub(crate) fn kind(&mut self, kind: KindId, state: KindState) {
-        self.listed = self.now;
-        self.kinds.insert(kind, state);
+        let is_open = |state: KindState| matches!(state, KindState::Synced | KindState::Absent);
+        let was_open = self.kinds.insert(kind, state).is_some_and(is_open);
+        // What is not served any more needs no list, as what is listed does not.
+        if !(was_open && is_open(state)) {
+            self.kinds_listed.insert(kind, self.now);
+        }
         self.engine.set_kind_state(self.now, kind, state);
+    }
+
+    /// Time since which all kinds of a policy have been listed.
+    pub(crate) fn listed_for(&self, policy: PolicyId) -> Time {
+        let kinds = &self.policies[&policy].kinds;
+        kinds.iter().filter_map(|kind| self.kinds_listed.get(kind)).copied().fold(self.listed, Time::max)
     }
 
     /// Adds a parent that its operator has handled.

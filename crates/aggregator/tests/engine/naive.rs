@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use aggregator::{EnginePolicy, GroupRole, HandledEvidence, KindState, PolicyId, Quorum};
+use aggregator::{EnginePolicy, GroupRole, HandledEvidence, KindState, PolicyId, Quorum, ReportedFailure};
 use readiness::Level::{Failed, Missing, Progressing, Ready, Stuck, Suspended, Terminating, Unknown};
+use readiness::Time;
 use readiness::rollup::{ChildWeight, ConditionStatus, ParentReason};
 
 use crate::conditions::ParentEntry;
@@ -53,14 +54,20 @@ pub(crate) fn is_found_at_rest(
 ) -> bool {
     let (parent, rules) = (&harness.objects[name], &harness.policies[&policy]);
     let evidence = parent.parent.as_ref().map(|state| state.evidence);
+    let listed = harness.listed_for(policy);
+    let reports_failure =
+        parent.parent.as_ref().is_some_and(|state| state.reported_failure != ReportedFailure::None);
     let is_handled = match evidence {
+        _ if reports_failure => false,
         Some(HandledEvidence::Handled | HandledEvidence::Unproven) => true,
         Some(HandledEvidence::Silent) => rules.settle <= rules.debounce.quiet,
         _ => false,
     };
     let is_old = |child: &StoredObject| {
-        child.created + rules.debounce.quiet + rules.settle <= harness.listed
-            && harness.listed + rules.debounce.quiet <= harness.now
+        // An API server counts creations in whole seconds.
+        let created = Time(child.created.0 / 1_000 * 1_000);
+        created + rules.debounce.quiet + rules.settle <= listed
+            && listed + rules.debounce.quiet <= harness.now
     };
     let counts = |child: &&StoredObject| {
         owners(harness, child).iter().any(|(of, _, owner)| *of == policy && owner == name)
@@ -69,7 +76,7 @@ pub(crate) fn is_found_at_rest(
     is_untold
         && is_handled
         && rules.hold.is_zero()
-        && parent.created <= harness.listed
+        && parent.created <= listed
         && harness.objects.values().filter(counts).all(is_old)
         && answer(harness, name, policy).reason == ParentReason::AllChildrenReady
 }
@@ -131,6 +138,10 @@ pub(crate) fn answer(harness: &EngineHarness, name: &str, id: PolicyId) -> Naive
     }
     if parent.evidence == HandledEvidence::NotYet {
         return NaiveAnswer { stalled: true, ..NaiveAnswer::bare(ParentReason::OperatorSilent) };
+    }
+    if parent.reported_failure != ReportedFailure::None {
+        let stalled = parent.reported_failure == ReportedFailure::Final;
+        return NaiveAnswer { stalled, ..NaiveAnswer::bare(ParentReason::OperatorFailed) };
     }
     let (reason, stalled) = of_children(parent, policy, id, &groups);
     let blind = policy.kinds.iter().map(|kind| harness.kinds[kind]);

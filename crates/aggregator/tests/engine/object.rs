@@ -2,7 +2,7 @@
 
 use aggregator::{
     AnswerExtras, AnswerView, EntriesDigest, HandledEvidence, KindId, ObjectId, ParentView, PolicyId,
-    SelectorId, WrittenAnswer,
+    ReportedFailure, SelectorId, WrittenAnswer,
 };
 use readiness::Time;
 use readiness::rollup::ChildWeight;
@@ -50,6 +50,8 @@ pub(crate) struct ParentState {
     /// Minimum number of children by group, computed from the parent.
     pub(crate) counts: Vec<(u8, u32)>,
     pub(crate) status: Status,
+    /// Failure that its own status reports.
+    pub(crate) reported_failure: ReportedFailure,
 }
 
 impl ParentState {
@@ -60,6 +62,7 @@ impl ParentState {
             expects: expects.map(|(_, group, name)| (*group, hash(name))).collect(),
             counts: self.counts.clone(),
             deletion_stuck_at: self.stuck_at.filter(|_| self.deleting),
+            reported_failure: self.reported_failure,
         }
     }
 

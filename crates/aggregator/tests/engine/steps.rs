@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use aggregator::{
-    ChildGroup, EnginePolicy, GroupRole, HandledEvidence, KindId, KindState, PolicyId, Quorum, SelectorId,
+    ChildGroup, EnginePolicy, GroupRole, HandledEvidence, KindId, KindState, PolicyId, Quorum,
+    ReportedFailure, SelectorId,
 };
 use proptest::prelude::*;
 use readiness::Level;
@@ -42,6 +43,7 @@ pub(crate) enum HistoryStep {
     Own { parent: u8, of: Option<u8> },
     Respecify { parent: u8, evidence: u8 },
     Evidence { parent: u8, evidence: u8 },
+    Failure { parent: u8, failure: u8 },
     RemoveParent(u8),
     Delete(u8),
     Expect { parent: u8, child: u8 },
@@ -67,6 +69,7 @@ pub(crate) fn step() -> impl Strategy<Value = HistoryStep> {
         3 => (parent.clone(), proptest::option::of(parent.clone())).prop_map(|(parent, of)| HistoryStep::Own { parent, of }),
         2 => (parent.clone(), 0..3_u8).prop_map(|(parent, evidence)| HistoryStep::Respecify { parent, evidence }),
         2 => (parent.clone(), 0..3_u8).prop_map(|(parent, evidence)| HistoryStep::Evidence { parent, evidence }),
+        2 => (parent.clone(), 0..6_u8).prop_map(|(parent, failure)| HistoryStep::Failure { parent, failure }),
         1 => parent.clone().prop_map(HistoryStep::RemoveParent),
         1 => parent.clone().prop_map(HistoryStep::Delete),
         1 => (parent.clone(), child).prop_map(|(parent, child)| HistoryStep::Expect { parent, child }),
@@ -127,6 +130,12 @@ fn parent(at: u8) -> String {
 
 fn child(at: u8) -> String {
     format!("child-{at}")
+}
+
+/// Half of the statuses report no failure.
+fn reported_failure(at: u8) -> ReportedFailure {
+    use ReportedFailure::{Final, None, Temporary, Unattributed};
+    [None, None, None, Unattributed, Temporary, Final][usize::from(at)]
 }
 
 fn evidence(at: u8) -> HandledEvidence {
@@ -210,6 +219,7 @@ fn take_parents(w: &mut EngineHarness, step: &HistoryStep) {
     | HistoryStep::Own { parent: at, .. }
     | HistoryStep::Respecify { parent: at, .. }
     | HistoryStep::Evidence { parent: at, .. }
+    | HistoryStep::Failure { parent: at, .. }
     | HistoryStep::Delete(at)
     | HistoryStep::Expect { parent: at, .. }
     | HistoryStep::Blot { parent: at }) = *step
@@ -243,6 +253,9 @@ fn take_parents(w: &mut EngineHarness, step: &HistoryStep) {
         HistoryStep::Respecify { evidence: marks, .. } => w.respecify(&name, evidence(marks)),
         HistoryStep::Evidence { evidence: marks, .. } => {
             w.change_parent(&name, |p| p.evidence = evidence(marks));
+        }
+        HistoryStep::Failure { failure, .. } => {
+            w.change_parent(&name, |p| p.reported_failure = reported_failure(failure));
         }
         HistoryStep::Delete(_) => w.change_parent(&name, |p| p.deleting = true),
         HistoryStep::Expect { child: expected, .. } => {

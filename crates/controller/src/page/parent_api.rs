@@ -181,7 +181,7 @@ fn deciding_branch(row: &PageRow, groups: &[GroupTally]) -> String {
         }
         R::ChildrenSettling => "all children are ready; waiting for settle and hold before True".to_owned(),
         R::OperatorSilent => "the operator has not responded within limits.pending".to_owned(),
-        R::OperatorFailed => "the operator reports that it failed to handle this generation".to_owned(),
+        R::OperatorFailed => "the operator, or its own status, reports that it failed".to_owned(),
         R::KindNotVisible => "Rollcall is not permitted to list a kind of child".to_owned(),
         R::WatchStale => "a kind of child can be neither watched nor listed".to_owned(),
         R::RuleChanged => "the rule changed; its kind is being relisted".to_owned(),

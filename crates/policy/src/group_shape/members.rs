@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::policy::{
     AvailabilityMode, ChildRole, ChildSpec, ConditionSpec, DebounceSpec, EvidenceMode, ExpectSpec, FindSpec,
-    KindRef, LimitsSpec, ObservedGenerationMode, ParentSpec, WriteMode,
+    KindRef, LimitsSpec, ObservedGenerationMode, OwnStatusMode, ParentSpec, WriteMode,
 };
 use api::{GroupMember, ReadinessGroupSpec, ReadinessPolicySpec};
 
@@ -104,6 +104,7 @@ pub(super) fn empty_policy_spec() -> ReadinessPolicySpec {
         settle: "0s".to_owned(),
         // No operator handles a group: whatever looks like its mark is somebody's edit.
         evidence: EvidenceMode::Own,
+        own_status: Some(OwnStatusMode::Ignore),
         proof: None,
         hold: "0s".to_owned(),
         availability: AvailabilityMode::default(),

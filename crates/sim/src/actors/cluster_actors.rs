@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::churn::ChurnActors;
 use super::definitions::{self, DefinitionActors};
 use super::drains::DrainActors;
+use super::failures::FailureActors;
 use super::manifests;
 use super::operator_visit::OperatorVisit;
 use crate::scenario::{CUSTOM_GROUP, DEPLOYMENT, Dice, SIM_NAMESPACES, Scenario, small_number};
@@ -41,16 +42,24 @@ pub(crate) struct ClusterActors {
     /// Those who delete definitions.
     definitions: Option<DefinitionActors>,
     drains: Option<DrainActors>,
+    /// Operators that report failures.
+    failures: Option<FailureActors>,
+}
+
+/// Actors that a history may be without.
+#[derive(Default)]
+pub(crate) struct OptionalActors {
+    pub(crate) churn: Option<ChurnActors>,
+    pub(crate) definitions: Option<DefinitionActors>,
+    pub(crate) drains: Option<DrainActors>,
+    pub(crate) failures: Option<FailureActors>,
 }
 
 impl ClusterActors {
-    pub(crate) fn new(
-        mut dice: Dice,
-        scenario: Rc<Scenario>,
-        (churn, definitions, drains): (Option<ChurnActors>, Option<DefinitionActors>, Option<DrainActors>),
-    ) -> ClusterActors {
+    pub(crate) fn new(mut dice: Dice, scenario: Rc<Scenario>, actors: OptionalActors) -> ClusterActors {
         let steps_left = small_number(40 + dice.below(50));
-        ClusterActors { dice, steps_left, scenario, churn, definitions, drains }
+        let OptionalActors { churn, definitions, drains, failures } = actors;
+        ClusterActors { dice, steps_left, scenario, churn, definitions, drains, failures }
     }
 
     pub(crate) fn have_steps_left(&self) -> bool {
@@ -74,6 +83,9 @@ impl ClusterActors {
         if let Some(drains) = &mut self.drains {
             drains.schedule_step(world);
         }
+        if let Some(failures) = &mut self.failures {
+            failures.schedule_step(world);
+        }
     }
 
     /// The number of some workload's pods moves. It goes on for as long as the other actors do.
@@ -89,6 +101,14 @@ impl ClusterActors {
         if let Some(drains) = self.drains.as_mut().filter(|_| self.steps_left > 0) {
             drains.step(world);
             drains.schedule_step(world);
+        }
+    }
+
+    /// Some parent says that it has failed, or takes that back.
+    pub(super) fn step_failures(&mut self, world: &mut SimWorld) {
+        if let Some(failures) = self.failures.as_mut().filter(|_| self.steps_left > 0) {
+            failures.step(world);
+            failures.schedule_step(world);
         }
     }
 
@@ -327,7 +347,10 @@ impl ClusterActors {
         let claims = self.dice.chance(4);
         let name =
             if claims { "Ready" } else { *self.dice.pick(&FOREIGN_CONDITION_TYPES).unwrap_or(&"Degraded") };
-        let status = *self.dice.pick(&["True", "False"]).unwrap_or(&"True");
+        let drawn = *self.dice.pick(&["True", "False"]).unwrap_or(&"True");
+        // What says that the parent has failed is said where operators report failures.
+        let harmless = if name == "Degraded" { "False" } else { "True" };
+        let status = if self.failures.is_some() { drawn } else { harmless };
         if claims && conditions_of(&object["status"]).iter().any(|c| c["type"] == "Ready") {
             return;
         }

@@ -52,6 +52,13 @@ impl HistoryActors {
         }
     }
 
+    /// Some parent says that it has failed, or takes that back.
+    pub(crate) fn step_failures(&mut self, world: &mut SimWorld) {
+        if let HistoryActors::Drawn(actors) = self {
+            actors.step_failures(world);
+        }
+    }
+
     /// Somebody deletes a definition.
     pub(crate) fn delete_definition(&mut self, world: &mut SimWorld) {
         if let HistoryActors::Drawn(actors) = self {

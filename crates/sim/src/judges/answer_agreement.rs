@@ -123,6 +123,9 @@ pub(crate) fn agrees_with(
                 && parent.mark != ModelMark::NotYet
                 && sum.reason == (!well).then_some(reason)
         }
+        Some(ParentReason::OperatorFailed) => {
+            parent.deleted.is_none() && parent.mark != ModelMark::NotYet && sum.reason == said
+        }
         Some(_) => parent.deleted.is_none(),
     }
 }

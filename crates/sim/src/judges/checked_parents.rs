@@ -14,7 +14,7 @@ use super::naive_judge::is_child;
 use super::own_entries::{condition_of, entry_of};
 use super::shown_objects::ShownChange;
 use crate::scenario::PolicyDef;
-use crate::world::{ModelCondition, ModelMark, ModelObject, ModelSteadiness};
+use crate::world::{FailureReach, ModelCondition, ModelMark, ModelObject, ModelSteadiness};
 
 /// Returns since when a parent has not been ready at the earliest, by what it says.
 fn recorded_unready(said: &ModelCondition, now: i64) -> i64 {
@@ -215,6 +215,9 @@ impl CheckedParents {
             if let Some(said) = said.filter(dates) {
                 phase.unready_at_earliest = phase.unready_at_earliest.min(said.since);
             }
+            if is_told_late(parent) {
+                phase.unready_at_earliest = 0;
+            }
         }
     }
 
@@ -369,4 +372,16 @@ impl CheckedParents {
     pub(super) fn iter(&self) -> impl Iterator<Item = (PolicyId, &str, &CheckedGeneration)> {
         self.phases.iter().map(|((policy, uid), phase)| (*policy, &**uid, phase))
     }
+}
+
+/// Returns `true` if what stands on a parent says that its failure, which may pass, has exceeded a limit: a predecessor knew since
+/// when it had not been ready.
+fn is_told_late(parent: &ModelObject) -> bool {
+    let may_pass = parent.failure.is_some_and(|failure| failure.reach != FailureReach::Final);
+    let is_late = |said: &ModelCondition| {
+        said.status == "True"
+            && said.observed == parent.generation
+            && said.reason == ParentReason::OperatorFailed
+    };
+    may_pass && parent.ours.get("Stalled").is_some_and(is_late)
 }

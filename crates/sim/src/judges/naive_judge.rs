@@ -12,12 +12,12 @@ use readiness::{Level, saturating_millis};
 use crate::scenario::{
     ChildRuleDef, GroupDef, PARENT_LABEL, PolicyDef, Scenario, expected_child_name, small_number,
 };
-use crate::world::{BudgetReading, ModelObject, ModelState, ModelSteadiness};
+use crate::world::{BudgetReading, FailureReach, ModelObject, ModelState, ModelSteadiness};
 
 /// Weight of a child: its level, and whether it is stalled.
 pub(crate) type NaiveWeight = (Level, bool);
 
-/// Evaluation of the children of one parent.
+/// Evaluation of one parent: of its children, unless its own status says that it has failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct NaiveSum {
     /// Reason why the parent is not ready; `None` if all children are.
@@ -122,6 +122,10 @@ impl NaiveJudge<'_> {
         parent: &ModelObject,
         rolled: &dyn Fn(&ModelObject) -> Option<NaiveWeight>,
     ) -> NaiveSum {
+        if let Some(failure) = parent.failure {
+            let stalled = failure.reach == FailureReach::Final;
+            return NaiveSum { reason: Some(ParentReason::OperatorFailed), stalled, worst: Vec::new() };
+        }
         let (mut counted, mut names) = (Vec::<NaiveWeight>::new(), Vec::new());
         let (mut missing, mut surplus, mut total, mut some_ready) = (false, false, 0, false);
         for group in policy.groups.iter().filter(|g| g.critical) {

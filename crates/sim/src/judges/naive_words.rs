@@ -48,6 +48,13 @@ pub(super) fn naive_message(
     if sum != (!is_ready).then_some(answer.reason) {
         return None;
     }
+    if let Some(failure) = parent.failure {
+        let generation = parent.generation;
+        let says = failure.text;
+        return Some(format!(
+            "the operator failed to handle generation {generation}: its status says {says}"
+        ));
+    }
     let critical = words.weights(policy, parent, GroupRole::Critical);
     let (total, ready) = (critical.len(), critical.iter().filter(|level| **level == Level::Ready).count());
     if is_ready {

@@ -26,9 +26,10 @@ fn is_unwritten(at: &JudgedMoment<'_>, number: usize) -> bool {
         || at.world.policy_server.has_been_in_shadow(number, at.now - RELEASE_LAG_MS)
 }
 
-/// Returns `true` if the policy has a type by now that is another manager's on this parent.
-fn is_edited_to_foreign(policy: &StoredPolicy, parent: &ModelObject) -> bool {
-    policy.spec.as_ref().is_some_and(|spec| condition_of(spec, parent).is_none())
+/// Returns `true` if the policy, as it is or as it is in force, has a type by now that is another manager's on this parent.
+fn is_edited_to_foreign(at: &JudgedMoment<'_>, policy: &StoredPolicy, parent: &ModelObject) -> bool {
+    let in_force = at.policies.iter().filter(|of| of.number == policy.number);
+    policy.spec.iter().chain(in_force).any(|spec| condition_of(spec, parent).is_none())
 }
 
 /// Checks that no entry leaves a parent whose policy exists and writes.
@@ -41,7 +42,7 @@ pub(crate) fn check_release(at: &JudgedMoment<'_>, name: &str, old: &ModelObject
             && absent.is_none_or(|since| since + RELEASE_LAG_MS < at.now)
             && !is_unwritten(at, policy.number)
             && !is_shared(at, &policy.stub, new)
-            && !is_edited_to_foreign(policy, new)
+            && !is_edited_to_foreign(at, policy, new)
     });
     if let Some(number) = kept.map(|policy| policy.number) {
         let what = format!("{name}: policy-{number} exists");

@@ -43,6 +43,10 @@ impl StoreOracle<'_> {
             (None, ModelMark::NotYet) if recorded => (ParentReason::OperatorSilent, true),
             (None, ModelMark::NotYet) => (ParentReason::ChildrenPending, false),
             _ => match sum.reason {
+                Some(ParentReason::OperatorFailed) => {
+                    let is_late = policy.deadline.is_some() && recorded;
+                    (ParentReason::OperatorFailed, sum.stalled || is_late)
+                }
                 Some(reason)
                     if policy.deadline.is_some() && recorded && reason != ParentReason::ChildrenSuspended =>
                 {

@@ -73,13 +73,14 @@ fn check_entry(
         let seen = was_listed(at, kind);
         let deleting = entry.reason == ParentReason::Terminating.as_str();
         // What has failed by the rules that hold is said beside what is withdrawn, and so is an operator that has not
-        // handled the generation, in time or not: no child has to be seen for that.
+        // handled the generation, in time or not, or has failed to: no child has to be seen for that.
         let taken_back = [
             ParentReason::RuleChanged,
             ParentReason::ChildrenFailed,
             ParentReason::ChildrenStuck,
             ParentReason::ChildrenPending,
             ParentReason::OperatorSilent,
+            ParentReason::OperatorFailed,
             ParentReason::DeadlineExceeded,
         ];
         let withdrawn = taken_back.iter().any(|reason| entry.reason == reason.as_str())

@@ -97,6 +97,8 @@ pub(crate) enum DiceStream {
     OtherRelease = 43,
     /// The way of what the release under test says in the status of policies.
     ClaimWire = 44,
+    /// Parents whose status says that they have failed.
+    Failures = 45,
 }
 
 impl DiceStream {
@@ -144,7 +146,7 @@ pub enum StreamLayout {
 
 impl StreamLayout {
     /// Each concern has its own.
-    pub const ALL: StreamLayout = StreamLayout::Split { last: DiceStream::ClaimWire as u64 };
+    pub const ALL: StreamLayout = StreamLayout::Split { last: DiceStream::Failures as u64 };
 
     /// Returns `true` if histories with this layout draw from the stream of a concern that shared histories do not have.
     fn draws(self, own: DiceStream) -> bool {

@@ -7,6 +7,8 @@ pub enum Sabotage {
     NoSettle,
     /// Removes the operators' handled marks from parents.
     NoEvidence,
+    /// Removes what parents say of their own failures.
+    FailuresUnread,
     /// Makes repeated watch lines look newer than the held objects.
     StaleLooksNew,
     /// Reports a list as complete when it begins.
@@ -57,9 +59,10 @@ pub enum Sabotage {
 
 impl Sabotage {
     /// All kinds of faults.
-    pub const ALL: [Sabotage; 25] = [
+    pub const ALL: [Sabotage; 26] = [
         Sabotage::NoSettle,
         Sabotage::NoEvidence,
+        Sabotage::FailuresUnread,
         Sabotage::StaleLooksNew,
         Sabotage::SyncedEarly,
         Sabotage::BlindnessForgiven,
@@ -89,9 +92,10 @@ impl Sabotage {
     pub fn violated_invariant(self) -> &'static str {
         match self {
             Sabotage::NoSettle | Sabotage::NoEvidence => "no false ready",
-            Sabotage::StaleLooksNew | Sabotage::NoSweep | Sabotage::OldRuleKept => {
-                "answers follow what was shown"
-            }
+            Sabotage::FailuresUnread
+            | Sabotage::StaleLooksNew
+            | Sabotage::NoSweep
+            | Sabotage::OldRuleKept => "answers follow what was shown",
             Sabotage::SyncedEarly => "nothing is said before everything was seen",
             Sabotage::BlindnessForgiven => "blindness is not readiness",
             Sabotage::NoGuards => "identity is the uid",

@@ -180,21 +180,35 @@ impl ObjectFeed {
 
     /// Reads a parent as the service does.
     pub(crate) fn decode_parent(&self, object: &RawValue) -> Option<ParentObject> {
-        if self.sabotage != Some(Sabotage::NoEvidence) {
-            return serde_json::from_str(object.get()).ok();
-        }
+        let blur = match self.sabotage {
+            Some(Sabotage::NoEvidence) => remove_evidence,
+            Some(Sabotage::FailuresUnread) => remove_phase,
+            _ => return serde_json::from_str(object.get()).ok(),
+        };
         let mut value: Value = serde_json::from_str(object.get()).ok()?;
-        if let Some(status) = value["status"].as_object_mut() {
-            status.remove("observedGeneration");
-        }
-        if let Some(conditions) = value["status"]["conditions"].as_array_mut() {
-            for condition in conditions.iter_mut().filter(|c| c["type"] == "Synced") {
-                condition["observedGeneration"] = Value::Null;
-            }
-        }
-        if let Some(meta) = value["metadata"].as_object_mut() {
-            meta.remove("annotations");
-        }
+        blur(&mut value);
         serde_json::from_str(&value.to_string()).ok()
+    }
+}
+
+/// Removes the operator's handled marks.
+fn remove_evidence(parent: &mut Value) {
+    if let Some(status) = parent["status"].as_object_mut() {
+        status.remove("observedGeneration");
+    }
+    if let Some(conditions) = parent["status"]["conditions"].as_array_mut() {
+        for condition in conditions.iter_mut().filter(|c| c["type"] == "Synced") {
+            condition["observedGeneration"] = Value::Null;
+        }
+    }
+    if let Some(meta) = parent["metadata"].as_object_mut() {
+        meta.remove("annotations");
+    }
+}
+
+/// Removes what the parent says of its own failure.
+fn remove_phase(parent: &mut Value) {
+    if let Some(status) = parent["status"].as_object_mut() {
+        status.remove("phase");
     }
 }

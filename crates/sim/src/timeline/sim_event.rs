@@ -55,6 +55,8 @@ pub(crate) enum SimEvent {
     OverlapEnds,
     /// A drain takes pods of some workload away, or gives them back.
     Drain,
+    /// The status of some parent says that it has failed, or takes that back.
+    ReportFailure,
     /// A step of the list and watch of PodDisruptionBudgets.
     Budgets(ListStep),
     /// Another release, or those who write its policies, take a step.
@@ -79,6 +81,7 @@ impl SimEvent {
             SimEvent::ActorStep
                 | SimEvent::Churn
                 | SimEvent::Drain
+                | SimEvent::ReportFailure
                 | SimEvent::Budgets(ListStep::Edit)
                 | SimEvent::DefinitionGoes
                 | SimEvent::DefinitionReturns(_)
@@ -121,6 +124,7 @@ impl SimEvent {
             SimEvent::ActorStep
                 | SimEvent::Churn
                 | SimEvent::Drain
+                | SimEvent::ReportFailure
                 | SimEvent::Budgets(ListStep::Edit)
                 | SimEvent::DefinitionGoes
                 | SimEvent::Fault

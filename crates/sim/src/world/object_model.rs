@@ -28,6 +28,25 @@ pub(crate) enum ModelMark {
     Silent,
 }
 
+/// What the status of a parent says of a failure, by others than Rollcall.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ModelFailure {
+    pub(crate) reach: FailureReach,
+    /// How that is quoted.
+    pub(crate) text: &'static str,
+}
+
+/// How far a failure reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FailureReach {
+    /// It may be of an earlier generation.
+    Unattributed,
+    /// It may pass.
+    Temporary,
+    /// This generation has failed for good.
+    Final,
+}
+
 /// One condition of ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ModelCondition {
@@ -60,6 +79,8 @@ pub(crate) struct ModelObject {
     /// Its controller reports another generation than it has.
     pub(crate) is_stale: bool,
     pub(crate) mark: ModelMark,
+    /// What its status says of a failure.
+    pub(crate) failure: Option<ModelFailure>,
     pub(crate) ours: BTreeMap<String, ModelCondition>,
     pub(crate) foreign: BTreeSet<String>,
     /// Conditions that another release has written, as the same field manager.
@@ -104,6 +125,7 @@ impl ModelObject {
                 .as_i64()
                 .is_some_and(|o| Some(o) != meta["generation"].as_i64()),
             mark: ModelMark::Silent,
+            failure: None,
             ours: BTreeMap::new(),
             foreign: BTreeSet::new(),
             theirs: BTreeMap::new(),
@@ -113,6 +135,7 @@ impl ModelObject {
             model.add_condition(condition, object);
         }
         model.mark = read_mark(object, &model);
+        model.failure = read_failure(status, &model);
         model
     }
 
@@ -219,6 +242,35 @@ fn read_mark(object: &Value, model: &ModelObject) -> ModelMark {
         marks if marks.contains(&false) => ModelMark::NotYet,
         _ => ModelMark::Handled,
     }
+}
+
+/// What others than Rollcall say in the status of a failure. What strangers say has no message.
+fn read_failure(status: &Value, model: &ModelObject) -> Option<ModelFailure> {
+    let says_for = |kind: &str, value: &str, reason: &str| {
+        let is_said = |c: &Value| c["status"] == value && c["reason"] == reason && c["message"] == "";
+        let mut of_kind = conditions_of(status).iter().filter(|c| c["type"] == kind);
+        model.foreign.contains(kind) && of_kind.any(is_said)
+    };
+    let says = |kind: &str, value: &str| {
+        let reason = if value == "True" { "Terminating" } else { "DeadlineExceeded" };
+        says_for(kind, value, reason)
+    };
+    let (reach, text) = if says("Ready", "False") {
+        (FailureReach::Temporary, "Ready=False: DeadlineExceeded")
+    } else if says_for("Ready", "True", "DeadlineExceeded") {
+        // Somebody has turned it.
+        (FailureReach::Temporary, "Ready: DeadlineExceeded")
+    } else if says("Degraded", "True") {
+        (FailureReach::Temporary, "Degraded: Terminating")
+    } else if status["phase"] == "Failed" {
+        (FailureReach::Final, "phase Failed")
+    } else if says("Reachable", "False") {
+        (FailureReach::Temporary, "Reachable=False: DeadlineExceeded")
+    } else {
+        return None;
+    };
+    let is_of_this = status["observedGeneration"].as_i64() == Some(model.generation) || model.generation == 1;
+    Some(ModelFailure { reach: if is_of_this { reach } else { FailureReach::Unattributed }, text })
 }
 
 /// Annotation in which Kopf stores the last handled configuration.

@@ -21,7 +21,7 @@ use rules::CompiledRule;
 
 pub use allowed_namespaces::AllowedNamespaces;
 pub use parent_rule::{
-    CountRule, KopfMarkRule, LabelRule, ObservedGenerationRule, ParentRule, ReferenceRule,
+    CountRule, KopfMarkRule, LabelRule, ObservedGenerationRule, OwnStatusRule, ParentRule, ReferenceRule,
 };
 pub use proof::{ExcerptRule, MAX_EXCERPT_BYTES, ProofRule};
 pub use read_budget::ReadBudget;

@@ -41,6 +41,8 @@ pub struct ParentRule {
     pub observed_generation: ObservedGenerationRule,
     /// Meaning of a missing Kopf mark.
     pub kopf_marks: KopfMarkRule,
+    /// What the parent's own status counts for.
+    pub own_status: OwnStatusRule,
     /// Longest time from the deletion request of a parent until it is gone; beyond, its deletion is stuck. `None`: never.
     pub deletion_limit: Option<Duration>,
     /// Groups found by labels: values, in the order of the child rule's keys, and namespaces.
@@ -57,6 +59,16 @@ pub struct ParentRule {
     pub remembers_selected: bool,
     /// The policy is in shadow mode: what stands on the parent is another one's, where there is such.
     pub is_shadow: bool,
+}
+
+/// What a parent's own status counts for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OwnStatusRule {
+    /// Where it reports a failure, the parent has failed.
+    #[default]
+    Failures,
+    /// Nothing.
+    Ignored,
 }
 
 impl ParentRule {
@@ -103,6 +115,7 @@ impl ParentRule {
             takeover: false,
             observed_generation: ObservedGenerationRule::Auto,
             kopf_marks: KopfMarkRule::Learned,
+            own_status: OwnStatusRule::default(),
             deletion_limit: None,
             labels: Vec::new(),
             names: Vec::new(),

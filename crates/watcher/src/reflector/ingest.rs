@@ -134,7 +134,7 @@ fn ingest_by_plan(
         return Some(ApplyOutcome::Refused);
     }
     let links = resolve_links(store.link_tables(), interest, meta);
-    let parent = object.and_then(|object| read_parent(parts, interest, meta, object, (&of_parent, held)));
+    let parent = object.and_then(|object| read_parent(parts, interest, child, object, (&of_parent, held)));
     if links.is_empty() && parent.is_none() {
         return turn_away(parts, plan, child, held.filter(|_| before.is_some()));
     }
@@ -293,14 +293,14 @@ fn await_rules(
 fn read_parent(
     parts: &ReflectorParts,
     interest: &Interest,
-    meta: &WireMeta,
+    child: &ChildObject,
     object: &RawValue,
     (of_parent, held): (&RulesOfParent<'_>, Option<ObjectId>),
 ) -> Option<Box<ParentRow>> {
     if interest.parent.is_empty() && interest.release.is_empty() {
         return None;
     }
-    let rules = &of_parent.rules;
+    let (rules, meta) = (&of_parent.rules, &child.meta);
     if rules.is_empty() && interest.is_for_others(&meta.labels) {
         return None;
     }
@@ -312,7 +312,7 @@ fn read_parent(
     before.expects_generation = parts.generation_marks.expects_generation(interest.id, rules);
     let last = parts.last_written.find(UidKey::from_text(&meta.uid));
     let row =
-        read_parent_row(meta, object, interest, of_parent, &parts.store.selectors, &before, last.as_deref());
+        read_parent_row(child, object, interest, of_parent, &parts.store.selectors, &before, last.as_deref());
     // A parent that no policy selects is of interest only while it carries conditions of Rollcall's.
     (of_parent.is_selected() || row.status.written().next().is_some()).then(|| Box::new(row))
 }

@@ -14,15 +14,15 @@ use rustc_hash::FxHasher;
 use serde_json::value::RawValue;
 
 use super::generation_practice::{GenerationPractice, SeenPractice, concludes, kept_generation};
-use super::kopf::outcomes::{SeenFailure, judge_outcome};
+use super::kopf::outcomes::{SeenFailure, judge_outcome, told_failure};
 use super::kopf::{self, KopfMark, KopfState};
 use super::last_written::LastWrite;
 use super::rules_of_parent::{OutrankedPolicy, RulesOfParent};
 use super::selector_interner::Selectors;
 use super::uid_key::FullUid;
-use crate::plan::{Interest, ParentRule};
-use crate::status::{OwnedCondition, ParentStatus, conditions_digest, raw_json};
-use crate::wire::WireMeta;
+use crate::plan::{Interest, OwnStatusRule, ParentRule};
+use crate::status::{OwnedCondition, ParentStatus, StatusFailure, conditions_digest, raw_json};
+use crate::wire::{ChildObject, WireMeta};
 use answer::{ReadParent, build_answer};
 use deletion::explains_deletion;
 pub(super) use extras::ParentExtras;
@@ -70,6 +70,8 @@ pub(super) struct PreviousParentState {
     pub(super) observed_generations: Vec<(PolicyId, u64)>,
     pub(super) overwritten_types: Vec<ArcStr>,
     pub(super) failure: Option<SeenFailure>,
+    /// What it was told of a failure is what its status said. The schema may leave no message that shows it.
+    pub(super) tells_status: bool,
     /// Condition types for which the fallback may stand there without having been overwritten: it stood there before, or
     /// another client owned the type.
     pub(super) left_types: Vec<ArcStr>,
@@ -79,7 +81,7 @@ pub(super) struct PreviousParentState {
 
 /// Reads a parent; `last` is the last write, for servers that drop fields from it, or put others in.
 pub(super) fn read_parent_row(
-    meta: &WireMeta,
+    child: &ChildObject,
     object: &RawValue,
     interest: &Interest,
     of_parent: &RulesOfParent<'_>,
@@ -88,6 +90,7 @@ pub(super) fn read_parent_row(
     last: Option<&LastWrite>,
 ) -> ParentRow {
     let RulesOfParent { rules, outranked, .. } = of_parent;
+    let meta = &child.meta;
     let mut status = read_status(object, interest, of_parent, last);
     status.restore_managers(&before.managers);
     let counted = NonZeroI64::new(meta.generation.max(0));
@@ -101,14 +104,19 @@ pub(super) fn read_parent_row(
     } else {
         said
     };
-    let failure = SeenFailure::find(&kopf, meta.generation, before.failure.as_ref(), &status);
+    let failure =
+        SeenFailure::find(&kopf, meta.generation, (before.failure.as_ref(), before.tells_status), &status);
     let said = judge_outcome(said, &kopf, failure.is_some(), &status, rules);
     let practice = GenerationPractice::of(&status, rules, interest.counted, said, before.expects_generation);
     let evidence = practice.evidence(&status, meta.generation, said);
     let kopf_mark = KopfMark::of_state(&kopf);
+    let reported = heed_failure(child, interest, rules, &status);
     let extras = ParentExtras {
         progress: kopf.progress.or_else(|| failure.as_ref()?.handlers.clone()),
         failure,
+        tells_status: reported.is_some()
+            || (before.tells_status && told_failure(meta.generation, &status).is_some()),
+        reported,
         deletion: ParentDeletion::read(meta),
         overwritten_types,
         outranked: outranked.clone(),
@@ -156,6 +164,18 @@ fn read_status(
     let mut status = ParentStatus::read(object, &own.returning(&last.returned));
     status.restore_dropped(&last.sent);
     status
+}
+
+/// The failure that the parent's own status reports, where some of these rules heed that.
+fn heed_failure(
+    child: &ChildObject,
+    interest: &Interest,
+    rules: &[&ParentRule],
+    status: &ParentStatus,
+) -> Option<StatusFailure> {
+    let is_heeded = rules.iter().any(|rule| rule.own_status == OwnStatusRule::Failures);
+    let find = || StatusFailure::find(interest.judge, &child.facts, status, interest.counted);
+    if is_heeded { find() } else { None }
 }
 
 /// Returns `true` if what Rollcall says on a parent that is being deleted is to be said otherwise, or to be taken away.
@@ -229,6 +249,11 @@ impl ParentRow {
         self.extras.as_ref()?.progress.as_deref()
     }
 
+    /// What its status says of a failure, in its own words.
+    pub fn reported_failure(&self) -> Option<&str> {
+        Some(&*self.extras.as_ref()?.reported.as_ref()?.text)
+    }
+
     /// What its answers are read by.
     fn as_read<'r>(
         &'r self,
@@ -247,6 +272,7 @@ impl ParentRow {
             counted,
             practice: self.practice,
             observed,
+            reported: self.extras.as_ref().and_then(|extras| extras.reported.as_ref()),
         }
     }
 
@@ -281,6 +307,7 @@ impl ParentRow {
             observed_generations: about.map(|answer| (answer.policy, self.view.generation)).collect(),
             overwritten_types: self.overwritten_types().to_vec(),
             failure: self.extras.as_ref().and_then(|extras| extras.failure.clone()),
+            tells_status: self.extras.as_ref().is_some_and(|extras| extras.tells_status),
             left_types: rules.iter().filter(is_left).map(|rule| rule.condition.clone()).collect(),
             managers: self.status.managers_to_keep(),
             expects_mark: false,

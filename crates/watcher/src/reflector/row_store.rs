@@ -250,7 +250,10 @@ fn is_unchanged(old: &ObjectRow, new: &ObjectRow) -> bool {
     let parents = match (&old.parent, &new.parent) {
         (None, None) => true,
         (Some(old), Some(new)) => {
-            old.view == new.view && old.has_equal_targets(new) && old.progress() == new.progress()
+            old.view == new.view
+                && old.has_equal_targets(new)
+                && old.progress() == new.progress()
+                && old.reported_failure() == new.reported_failure()
         }
         _ => false,
     };

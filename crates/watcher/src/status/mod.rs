@@ -10,6 +10,7 @@ mod owned_condition;
 mod parent_status;
 mod patch;
 pub mod raw_json;
+mod reported_failure;
 mod status_managers;
 pub mod time;
 
@@ -21,8 +22,9 @@ pub use own::{OwnTypes, written_types};
 pub use own_words::{
     ARE_TOO_MANY, AWAITS_MEMBERS, AWAITS_OPERATOR, AWAITS_ROLLCALL, BEING_DELETED, FAILED_TO_HANDLE,
     IS_MISSING, NO_CHILDREN, NOT_HANDLED, NOT_IN_TIME, NOT_PERMITTED, NOT_SEEN, POLICY_IS_REFUSED,
-    is_in_our_words,
+    STATUS_REPORTS, is_in_our_words,
 };
 pub use owned_condition::OwnedCondition;
 pub use parent_status::{ListShape, ParentStatus, UnwritableShape};
 pub use patch::{PatchGuard, guarded_patch, is_bound_to_version, patch_body};
+pub use reported_failure::{StatusFailure, judge_own_status};

@@ -20,6 +20,8 @@ pub const AWAITS_OPERATOR: &str = "waiting for the operator to handle";
 pub const NOT_HANDLED: &str = "the operator has not handled";
 /// Opening of the message of a parent that its operator failed to handle.
 pub const FAILED_TO_HANDLE: &str = "the operator failed to handle";
+/// What follows where its own status says so, and with what word: that is read there, and never taken from the message.
+pub const STATUS_REPORTS: &str = "its status says ";
 /// Opening of the message of a parent that no operator handles.
 pub const AWAITS_MEMBERS: &str = "waiting for its members to settle for";
 /// Opening of the message of a parent that has children of kinds that Rollcall may not list.

@@ -13,6 +13,7 @@ mod objects;
 mod parents;
 mod plans;
 mod refused;
+mod reported_failures;
 mod rewritten;
 mod rows;
 mod scaled;

@@ -23,7 +23,7 @@ pub(super) fn describe_branch(node: &TreeNode) -> &'static str {
             "the operator has not reported handling the current generation, or the policy's proof does not hold"
         }
         ParentReason::OperatorFailed => {
-            "the operator reports that it failed to handle the current generation"
+            "its operator reports that it failed to handle the current generation, or its own status says that it has failed"
         }
         ParentReason::KindNotVisible => "a kind in the policy may not be listed",
         ParentReason::WatchStale => "a kind in the policy could not be listed or watched for two minutes",
@@ -79,7 +79,8 @@ fn describe_parent_changes(reason: ParentReason, message: &str) -> &'static str 
             "its operator must handle the current generation, and the children be as the policy's proof asks"
         }
         ParentReason::OperatorFailed => {
-            "its operator must succeed: correct what its message names, and change the spec for another try"
+            "its operator must succeed: correct what its message names, and change the spec for another try; where its status means \
+             no failure by that, `ownStatus: ignore` in the policy"
         }
         ParentReason::KindNotVisible => "grant the right to list and watch that kind",
         ParentReason::WatchStale => "the API server must serve that kind again: its message names it",

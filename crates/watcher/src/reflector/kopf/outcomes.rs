@@ -9,7 +9,7 @@ use readiness::rollup::ParentReason;
 
 use super::{KopfOutcome, KopfState};
 use crate::plan::{KopfMarkRule, ParentRule};
-use crate::status::ParentStatus;
+use crate::status::{OwnedCondition, ParentStatus, STATUS_REPORTS};
 
 /// A failure of the operator's that was seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,11 +21,12 @@ pub(in crate::reflector) struct SeenFailure {
 }
 
 impl SeenFailure {
-    /// The failure to handle `generation` that `kopf` shows, or that was seen before and is not known to be mended.
+    /// The failure to handle `generation` that `kopf` shows, or that was seen before and is not known to be mended. What the parent
+    /// was told of one counts, unless that `tells_status`: what its status said.
     pub(in crate::reflector) fn find(
         kopf: &KopfState,
         generation: i64,
-        before: Option<&SeenFailure>,
+        (before, tells_status): (Option<&SeenFailure>, bool),
         status: &ParentStatus,
     ) -> Option<SeenFailure> {
         match kopf.outcome {
@@ -37,21 +38,29 @@ impl SeenFailure {
             None => {}
         }
         let seen = before.filter(|seen| seen.generation == generation).cloned();
-        seen.or_else(|| SeenFailure::from_entry(generation, status))
+        let told = || told_failure(generation, status).filter(|_| !tells_status);
+        seen.or_else(|| SeenFailure::from_entry(generation, told()?))
     }
 
     /// What an earlier process saw, and told the parent.
-    fn from_entry(generation: i64, status: &ParentStatus) -> Option<SeenFailure> {
-        let of_this = |entry: &&crate::status::OwnedCondition| {
-            entry.parent_reason() == Some(ParentReason::OperatorFailed)
-                && entry.observed_generation() == Some(generation)
-        };
-        let entry = status.ours.iter().find(of_this)?;
+    fn from_entry(generation: i64, entry: &OwnedCondition) -> Option<SeenFailure> {
+        let text = entry.message().split_once(": ").map(|(_, rest)| rest);
+        if text.is_some_and(|text| text.starts_with(STATUS_REPORTS)) {
+            return None;
+        }
         // A text beside the outcome may follow them.
-        let handlers = entry.message().split_once(": ").and_then(|(_, rest)| rest.split("; ").next());
+        let handlers = text.and_then(|rest| rest.split("; ").next());
         let handlers = handlers.map(Into::into);
         Some(SeenFailure { generation, handlers })
     }
+}
+
+/// What Rollcall has told the parent of a failure to handle `generation`.
+pub(in crate::reflector) fn told_failure(generation: i64, status: &ParentStatus) -> Option<&OwnedCondition> {
+    status.ours.iter().find(|entry| {
+        entry.parent_reason() == Some(ParentReason::OperatorFailed)
+            && entry.observed_generation() == Some(generation)
+    })
 }
 
 /// The evidence of a parent whose operator `said` this, and `failed` or not.

@@ -8,8 +8,8 @@ use super::super::generation_practice::{GenerationPractice, keeps_generation};
 use super::super::selector_interner::Selectors;
 use super::super::status_owner::ChosenCondition;
 use super::targets::{AnswerTarget, RenderedTarget, TargetExtras, render_target};
-use crate::plan::ParentRule;
-use crate::status::{OwnedCondition, ParentStatus};
+use crate::plan::{OwnStatusRule, ParentRule};
+use crate::status::{OwnedCondition, ParentStatus, StatusFailure};
 use crate::wire::WireMeta;
 
 /// What is known of a parent before its answers are read.
@@ -29,6 +29,8 @@ pub(super) struct ReadParent<'r> {
     pub(super) practice: GenerationPractice,
     /// Generations that the conditions were last observed to be about.
     pub(super) observed: &'r [(PolicyId, u64)],
+    /// Failure that its own status reports.
+    pub(super) reported: Option<&'r StatusFailure>,
 }
 
 /// The answer of one policy, which is among these, as it is read from a parent, and where the next one is to be written.
@@ -63,6 +65,8 @@ pub(super) fn build_answer(
     let mut rendered = RenderedTarget::default();
     rendered.for_engine.deletion_stuck_at =
         meta.deleted.zip(rule.deletion_limit).map(|(deleted, limit)| deleted + limit);
+    let heeded = parent.reported.filter(|_| rule.own_status == OwnStatusRule::Failures);
+    rendered.for_engine.reported_failure = heeded.map(|reported| reported.failure).unwrap_or_default();
     let refusal = rule.shape.as_ref().and_then(|shape| shape.refusal_of(&meta.namespace, object.get()));
     let unrendered = refusal.or_else(|| render_target(meta, object, rule, selectors, &mut rendered).err());
     let view = AnswerView {

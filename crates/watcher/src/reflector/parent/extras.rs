@@ -5,6 +5,7 @@ use arcstr::ArcStr;
 use super::super::kopf::outcomes::SeenFailure;
 use super::super::rules_of_parent::OutrankedPolicy;
 use super::deletion::ParentDeletion;
+use crate::status::StatusFailure;
 
 /// Data that few parents have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,6 +14,10 @@ pub(in crate::reflector) struct ParentExtras {
     pub(super) progress: Option<Box<str>>,
     /// The operator's failure to handle the current generation, where it was seen.
     pub(super) failure: Option<SeenFailure>,
+    /// Failure that its own status reports.
+    pub(super) reported: Option<StatusFailure>,
+    /// What it was told of a failure is what its status says, or said until lately.
+    pub(super) tells_status: bool,
     /// Its deletion; `None` if it is not being deleted.
     pub(super) deletion: Option<ParentDeletion>,
     /// Condition types of Rollcall's on this parent that kept being overwritten.
@@ -32,6 +37,7 @@ impl ParentExtras {
         let texts = [
             self.progress.as_deref(),
             self.failure.as_ref().and_then(|failure| failure.handlers.as_deref()),
+            self.reported.as_ref().map(|reported| &*reported.text),
             self.deletion.as_ref().map(|deletion| &*deletion.text),
         ];
         size_of_val(self)

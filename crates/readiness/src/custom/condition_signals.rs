@@ -45,7 +45,12 @@ fn named_condition_signal<'a>(
         }
         (signal.sense, signal.force) = (WordSense::Busy, SignalForce::Step);
     }
-    if kind == RuleKind::Run && signal.sense == WordSense::Good && !says_ended(name) {
+    let is_run_well = kind == RuleKind::Run && signal.sense == WordSense::Good;
+    // That something below it is well is no word of the run.
+    if is_run_well && matches!(c.location, ConditionLocation::Below(_)) {
+        return None;
+    }
+    if is_run_well && !says_ended(name) {
         signal.sense = WordSense::Busy;
         signal.force = SignalForce::Step;
     }

@@ -166,6 +166,13 @@ impl SandboxStore {
         )
     }
 
+    /// Stores an object as another server has returned it: uid, generation, times, status and field managers stay as they
+    /// are, only its resourceVersion is new. Nothing of it is defaulted or validated, and no controller is told.
+    pub fn restore_object(&mut self, now: EpochMillis, object: Value) -> Result<Arc<Value>, StoreRefusal> {
+        let kind = self.kind_of_object(&object)?;
+        Ok(self.objects.commit_object(now, &kind, object))
+    }
+
     /// Returns the current object.
     pub fn get(&self, api_version: &str, kind: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
         let kind = self.objects.registry().by_object(api_version, kind)?;

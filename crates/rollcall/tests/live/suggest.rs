@@ -92,11 +92,17 @@ async fn each_kind_that_owns_something_gets_a_policy_with_what_it_rests_on() {
 async fn what_objects_say_of_themselves_is_held_against_what_they_own() {
     let cluster = LiveCluster::start("suggest-own-word").await;
     cluster.create(&crd("Queue"));
+    cluster.create(&crd("MailRun"));
+    let ready = |status: &str, reason: &str| json!({ "conditions": [{ "type": "Ready", "status": status, "reason": reason }] });
     for (kind, name, status) in [
         ("Shop", "a", json!({ "jobDeploymentStatus": "Failed" })),
         ("Shop", "b", json!({ "state": "Ready" })),
         ("Queue", "c", json!({ "phase": "Pending" })),
         ("Queue", "d", json!({})),
+        ("Database", "e", ready("False", "DeployFailed")),
+        ("Database", "f", ready("True", "Deployed")),
+        ("MailRun", "g", json!({ "phase": "Running" })),
+        ("MailRun", "h", json!({ "phase": "Succeeded" })),
     ] {
         let mut object = custom(kind, name);
         object["status"] = status;
@@ -108,11 +114,32 @@ async fn what_objects_say_of_themselves_is_held_against_what_they_own() {
     for part in [
         "# left out: 1 of 2 say of themselves that they are not ready while all that they own is, one of them failed: default/a: ",
         "# - 1 of 2 say of themselves that they are not ready, and would be by this policy: default/c: phase Pending",
+        "one of them failed: default/e: Ready=False: DeployFailed; its own Ready tells more",
+        "# left out: 1 of 2 say of themselves that they are not ready while all that they own is: default/g: phase Running; it is ready \
+         when it has ended",
     ] {
         assert!(out.contains(part), "no {part:?} in:\n{out}");
     }
-    assert!(!out.contains("name: shops.example.com"), "{out}");
-    assert!(out.contains("name: queues.example.com"), "{out}");
+    let names = out.lines().filter(|line| line.starts_with("metadata:"));
+    assert_eq!(names.collect::<Vec<_>>(), ["metadata: { name: queues.example.com }"], "{out}");
+}
+
+#[tokio::test]
+async fn what_parents_lack_that_are_not_ready_is_expected_of_them() {
+    for (phase, is_expected) in [("Failed", true), ("Creating", true), ("Active", false), ("", false)] {
+        let cluster = LiveCluster::start(&format!("suggest-lacking-{phase}")).await;
+        let whole = cluster.create(&custom("Shop", "whole"));
+        cluster.below(&whole, pod("whole-0", None));
+        let mut lacking = custom("Shop", "lacking");
+        lacking["status"]["phase"] = json!(phase);
+        cluster.create(&lacking);
+        let (code, out, err) = suggest(&cluster, &[]).await;
+        assert_eq!(code, Some(0), "{out}{err}");
+        let words =
+            "not all own Pod, and those that do not say that they are not ready: it is expected of them too";
+        assert_eq!(out.contains(words), is_expected, "{phase}: {out}");
+        assert_eq!(!out.contains("expect: { min: 0 }"), is_expected, "{phase}: {out}");
+    }
 }
 
 #[tokio::test]

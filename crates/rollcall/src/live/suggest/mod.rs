@@ -4,6 +4,7 @@ mod owner_survey;
 mod parent_evidence;
 mod suggested_policy;
 mod suggestion_folder;
+mod word_comparison;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,29 +13,27 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use controller::args::ClusterArgs;
 use policy::{CompiledPolicy, FoundPolicy};
-use rollcall_core::TreeNode;
 use watcher::{ApiKind, ParentObject, list_live};
 
 use super::connect::connect_cluster;
 use super::listed_policies::list_policies;
-use super::node_reason::{find_undetermined, is_node_ready};
-use super::policy_cluster::PolicyCluster;
 use super::read_error::read_error_text;
-use super::survey::ClusterSurvey;
 use crate::eval::current_time;
 use crate::text::{json_text, print_error_line, sanitize_text, write_stdout};
 use owner_survey::OwnerSurvey;
-use parent_evidence::{ParentEvidence, SeenParent};
+use parent_evidence::ParentEvidence;
 use suggested_policy::{PolicySuggestion, compile_suggestions};
 use suggestion_folder::write_folder;
+use word_comparison::judge_suggestions;
 
 /// `rollcall suggest`.
 #[derive(Args, Debug, Default)]
 #[command(
     after_help = "It lists the metadata of every kind that the cluster serves, and whole objects of the custom kinds that own \
                   something, with your own rights; it changes nothing. What it prints is a file of policies, in shadow mode unless told otherwise, with \
-                  what each rests on in comments: check it, read it, apply it. A kind is left out if a policy names it already, or \
-                  if it says Ready itself, and nowhere while its children are not.\n\nExit codes: 0 printed; 2 the cluster or its policies could not be read, or nothing is suggested and not all could be read, or a kind that was named is not served or owns nothing."
+                  what each rests on in comments: check it, read it, apply it. A kind is left out if a policy names it already, \
+                  if it says Ready itself, and nowhere while its children are not, or if an object of it whose children are ready says that \
+                  it failed, or, of a kind that runs to an end, that it has not ended.\n\nExit codes: 0 printed; 2 the cluster or its policies could not be read, or nothing is suggested and not all could be read, or a kind that was named is not served or owns nothing."
 )]
 pub(crate) struct SuggestArgs {
     /// Only these kinds of parents.
@@ -205,117 +204,6 @@ fn names_by_kind(policies: Vec<FoundPolicy>) -> BTreeMap<(String, String), Strin
         Some(((spec.parent.group, spec.parent.kind), policy.name))
     });
     named.collect()
-}
-
-/// Judges all parents by what is suggested, and compares that with what they say themselves.
-async fn judge_suggestions(
-    client: &kube::Client,
-    namespace: Option<&str>,
-    suggestions: &mut [PolicySuggestion],
-    seen: &BTreeMap<(String, String), ParentEvidence>,
-) -> anyhow::Result<()> {
-    let compiled = compile_suggestions(suggestions)?;
-    let policies = compiled.into_iter().map(|(found, policy)| (found.name, policy)).collect();
-    let mut cluster = PolicyCluster::of_policies(client.clone(), policies, namespace.map(str::to_owned));
-    let trees = ClusterSurvey::read(&mut cluster, &[], current_time()).await?.trees;
-    cluster.report_unread();
-    for suggestion in suggestions.iter_mut().filter(|suggestion| suggestion.left_out.is_none()) {
-        let key = (suggestion.group.clone(), suggestion.kind.clone());
-        if let Some(evidence) = seen.get(&key) {
-            compare_words(suggestion, evidence, &trees);
-        }
-    }
-    Ok(())
-}
-
-/// Compares the `Ready` of the parents themselves with what their children say.
-fn compare_words(suggestion: &mut PolicySuggestion, evidence: &ParentEvidence, trees: &[TreeNode]) {
-    let mut judged = BTreeMap::new();
-    for tree in trees {
-        collect_judged(suggestion, tree, &mut judged);
-    }
-    let judged_parents = evidence.parents.iter().filter_map(|parent| {
-        let node = judged.get(&(&*parent.namespace, &*parent.name))?;
-        Some((parent, *node))
-    });
-    let judged_parents: Vec<_> = judged_parents.collect();
-    let unready: Vec<_> = judged_parents.iter().filter(|(_, node)| !is_node_ready(node)).collect();
-    let unjudged = suggestion.objects - judged_parents.len();
-    let mut false_words = unready.iter().filter(|(parent, _)| parent.own_ready == Some(true));
-    let first = false_words.next();
-    let more = false_words.count();
-    let is_ready = |(_, node): &&(&SeenParent, &TreeNode)| is_node_ready(node);
-    note_contradictions(suggestion, judged_parents.iter().filter(is_ready).map(|(parent, _)| *parent));
-    if suggestion.left_out.is_some() {
-        return;
-    }
-    if unjudged > 0 {
-        let all = suggestion.objects;
-        suggestion.evidence.push(format!("{unjudged} of {all} could not be judged by this policy"));
-    }
-    match first {
-        Some((_, tree)) => suggestion.evidence.push(format!(
-            "{} say Ready while their children are not: {}/{}: {}",
-            more + 1,
-            tree.namespace,
-            tree.name,
-            tree.detail
-        )),
-        None if judged_parents.is_empty() => {}
-        None if suggestion.own_ready && !unready.is_empty() => {
-            suggestion.leave_out(format!(
-                "it says Ready itself, and not of the {} whose children are not",
-                unready.len()
-            ));
-        }
-        None if suggestion.own_ready => {
-            let which = if unjudged > 0 { "the others" } else { "all" };
-            suggestion.evidence.push(format!(
-                "whether its Ready waits for its children cannot be seen: {which} are ready now"
-            ));
-        }
-        None => suggestion.evidence.push(format!(
-            "by this policy {} of {} are ready now",
-            judged_parents.len() - unready.len(),
-            judged_parents.len()
-        )),
-    }
-}
-
-/// Notes which of these parents, which are ready by what they own, say of themselves that they are not: what they own does not tell
-/// all. Where one has failed, a policy over that would tell a falsehood for as long as it stands.
-fn note_contradictions<'p>(suggestion: &mut PolicySuggestion, ready: impl Iterator<Item = &'p SeenParent>) {
-    let of = |parent: &'p SeenParent| parent.unready_word.as_ref().map(|word| (parent, word));
-    let said: Vec<_> = ready.filter_map(of).collect();
-    let Some((parent, word)) = said.iter().find(|(_, word)| word.has_failed).or(said.first()) else { return };
-    let (SeenParent { namespace, name, .. }, detail, count) = (parent, &word.detail, said.len());
-    let what = format!("{count} of {} say of themselves", suggestion.objects);
-    if word.has_failed && !suggestion.own_ready {
-        suggestion.leave_out(format!(
-            "{what} that they are not ready while all that they own is, one of them failed: {namespace}/{name}: {detail}; what it owns \
-             does not tell how it is"
-        ));
-    } else {
-        suggestion.evidence.push(format!(
-            "{what} that they are not ready, and would be by this policy: {namespace}/{name}: {detail}; a `proof` over their status \
-             would wait for them"
-        ));
-    }
-}
-
-/// Adds the parents of this kind that could be judged, also those below others, by namespace and name.
-fn collect_judged<'t>(
-    suggestion: &PolicySuggestion,
-    node: &'t TreeNode,
-    judged: &mut BTreeMap<(&'t str, &'t str), &'t TreeNode>,
-) {
-    let is_of_kind = node.group == suggestion.group && node.kind == suggestion.kind;
-    if is_of_kind && find_undetermined(node).is_none() {
-        judged.insert((&node.namespace, &node.name), node);
-    }
-    for child in &node.children {
-        collect_judged(suggestion, child, judged);
-    }
 }
 
 fn print_suggestions(suggestions: &[PolicySuggestion], args: &SuggestArgs) -> anyhow::Result<()> {

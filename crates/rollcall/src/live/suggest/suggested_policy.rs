@@ -24,6 +24,9 @@ pub(super) struct SuggestedChildren {
     pub(super) owners: usize,
     /// Largest number that one parent owns.
     pub(super) most: usize,
+    /// There is a parent that owns none, and does not say of itself that it is not ready.
+    #[serde(skip)]
+    pub(super) may_lack: bool,
 }
 
 /// What is suggested for a kind.
@@ -72,8 +75,10 @@ impl PolicySuggestion {
     fn add_children(&mut self, owned: &OwnedKinds, seen: &ParentEvidence) {
         let mut plain = Vec::new();
         for (child, counts) in &owned.children {
-            let of_parents = seen.parents.iter().filter_map(|parent| counts.get(&parent.uid)).copied();
-            let counts: Vec<usize> = of_parents.collect();
+            let (owning, lacking): (Vec<_>, Vec<_>) =
+                seen.parents.iter().partition(|parent| counts.contains_key(&parent.uid));
+            let counts: Vec<usize> =
+                owning.iter().filter_map(|parent| counts.get(&parent.uid)).copied().collect();
             if counts.is_empty() {
                 continue;
             }
@@ -86,11 +91,21 @@ impl PolicySuggestion {
                 kind: child.kind.clone(),
                 owners: counts.len(),
                 most: counts.iter().copied().max().unwrap_or_default(),
+                // What one lacks that is not ready may be what it is not ready for.
+                may_lack: lacking.iter().any(|parent| parent.unready_word.is_none()),
             });
         }
         if !plain.is_empty() {
             let what = format!("it owns {} too, which have no readiness of their own", plain.join(", "));
             self.evidence.push(what);
+        }
+        let is_expected = |child: &&SuggestedChildren| child.owners < self.objects && !child.may_lack;
+        let expected: Vec<_> = self.children.iter().filter(is_expected).map(|child| &*child.kind).collect();
+        if !expected.is_empty() {
+            self.evidence.push(format!(
+                "not all own {}, and those that do not say that they are not ready: it is expected of them too",
+                expected.join(", ")
+            ));
         }
     }
 
@@ -102,7 +117,7 @@ impl PolicySuggestion {
                 kind["group"] = json!(child.group);
             }
             let mut entry = json!({ "kind": kind });
-            if child.owners < count {
+            if child.may_lack {
                 entry["expect"] = json!({ "min": 0 });
             }
             entry
@@ -184,7 +199,7 @@ impl PolicySuggestion {
             let line = format!("    - kind: {{ {group}kind: {} }}", child.kind);
             let most = if child.most > 1 { format!(", up to {} each", child.most) } else { String::new() };
             _ = writeln!(text, "{line:60} # {} of {} own some{most}", child.owners, self.objects);
-            if child.owners < self.objects {
+            if child.may_lack {
                 text.push_str("      expect: { min: 0 }\n");
             }
         }

@@ -105,7 +105,8 @@ impl RunningService {
         let text = self.get("/metrics");
         let series = text.lines().filter(|line| line.starts_with(name) && line.contains(labels));
         let numbers = series.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
-        format!("{:.0}", numbers.sum::<f64>()).parse().unwrap()
+        // The sum of no numbers is -0.
+        format!("{:.0}", numbers.fold(0.0, |sum, number| sum + number)).parse().unwrap()
     }
 }
 

@@ -3,8 +3,8 @@
 use readiness::Time;
 use readiness::rollup::{ConditionStatus, ParentReason};
 
+use crate::evidence::{HandledEvidence, ReportedFailure};
 use crate::ids::{PolicyId, SelectorId};
-use crate::types::{HandledEvidence, ReportedFailure};
 
 /// Current answer of one policy on a parent.
 #[expect(

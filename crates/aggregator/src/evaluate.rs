@@ -6,9 +6,10 @@ use readiness::{Level, OptionalTime, Time};
 use crate::answer_view::{AnswerView, WrittenAnswer};
 use crate::critical_tally::CriticalTally;
 use crate::evaluation::{ChildCounts, GenerationPhase, GenerationProof, ObservedParent, SteadyLimits};
+use crate::evidence::{HandledEvidence, ReportedFailure};
 use crate::list_gate::{ListGate, PolicyGate};
 use crate::time_limits::TimeLimits;
-use crate::types::{EnginePolicy, HandledEvidence, KindState, PolicyAnswer, ReportedFailure};
+use crate::types::{EnginePolicy, KindState, PolicyAnswer};
 
 /// An answer and the time at which it has to be evaluated again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,6 +16,7 @@ mod engine;
 mod evaluate;
 mod evaluation;
 mod evaluation_queue;
+mod evidence;
 mod graph;
 mod ids;
 mod list_gate;
@@ -31,11 +32,11 @@ pub use engine::{
     ChildOf, Engine, EngineReader, EvaluationCounts, EvaluationState, ParentDraft, PendingProofs,
     ProofRequest, RecountResult, UnreadyChild,
 };
+pub use evidence::{HandledEvidence, ReportedFailure};
 pub use graph::PolicySums;
 pub use ids::{EvaluationId, KindId, ObjectId, PolicyId, SelectorId};
 pub use thin_list::ThinList;
 pub use types::{
     Acceptance, Availability, ChildGroup, ChildLink, ChildSource, CountedAnswer, EnginePolicy, EntriesDigest,
-    GroupRole, HandledEvidence, KindState, LinkTarget, MAX_LINK_TARGETS, ObjectView, ParentView,
-    PolicyAnswer, Quorum, ReportedFailure,
+    GroupRole, KindState, LinkTarget, MAX_LINK_TARGETS, ObjectView, ParentView, PolicyAnswer, Quorum,
 };

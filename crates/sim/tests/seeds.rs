@@ -47,7 +47,7 @@ const REMEMBERED_SEEDS: [SeedToPlay; 13] = [
     (217_904, WITH_BLIND_EDITS),
 ];
 /// The same of histories in which policies change.
-const REMEMBERED_CHANGING_SEEDS: [SeedToPlay; 15] = [
+const REMEMBERED_CHANGING_SEEDS: [SeedToPlay; 16] = [
     (900_574, BEFORE_SHADOW_MODE),
     (20_974, BEFORE_SHADOW_MODE),
     (30_054, WITH_LATE_LISTS),
@@ -63,6 +63,7 @@ const REMEMBERED_CHANGING_SEEDS: [SeedToPlay; 15] = [
     (29_090, WITH_BUDGETS),
     (300_182, WITH_BUDGETS),
     (330_071, WITH_CLAIMS),
+    (360_119, WITH_FAILURES),
 ];
 /// The same of histories in which labels of namespaces and scripts change, too.
 const REMEMBERED_RESOLUTION_SEEDS: [SeedToPlay; 15] = [
@@ -102,6 +103,8 @@ const WITH_TYPE_EDITS: StreamLayout = StreamLayout::Split { last: 35 };
 const WITH_BUDGETS: StreamLayout = StreamLayout::Split { last: 41 };
 /// Those that there are since another release has policies.
 const WITH_CLAIMS: StreamLayout = StreamLayout::Split { last: 44 };
+/// Those that there are since parents report failures.
+const WITH_FAILURES: StreamLayout = StreamLayout::Split { last: 45 };
 /// Seeds that were found when concerns shared streams.
 const SHARED_SEEDS: [u64; 22] = [
     522, 932, 961, 1344, 1923, 2078, 2265, 2884, 3400, 4426, 4877, 7310, 7957, 8335, 32321, 62204, 70878,
@@ -316,7 +319,7 @@ fn every_invariant_holds_beside_another_release() {
         variable: "ROLLCALL_SIM_SHARED_CLUSTER_SEED",
         test: "another_release",
         play: play_shared_cluster,
-        remembered: &[],
+        remembered: &[(360_168, WITH_FAILURES)],
         shared: &[],
     };
     histories.check_changing();

@@ -57,6 +57,7 @@ mod neighbours;
 mod numbers;
 mod observed;
 mod outage;
+mod own_status;
 mod pace;
 mod page;
 mod page_below;

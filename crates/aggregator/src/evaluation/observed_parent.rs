@@ -7,8 +7,9 @@ use super::generation_phase::{FoundWord, shows_handled};
 use super::{ChildCounts, EvaluationStage, GenerationPhase, GenerationProof, StageEvent};
 use crate::answer_view::{AnswerView, WrittenAnswer};
 use crate::critical_tally::CriticalTally;
+use crate::evidence::{HandledEvidence, ReportedFailure};
 use crate::list_gate::{ListGate, PolicyGate};
-use crate::types::{EnginePolicy, HandledEvidence, ParentView, PolicyAnswer, ReportedFailure};
+use crate::types::{EnginePolicy, ParentView, PolicyAnswer};
 
 /// What is observed of a parent for one policy, and the stage of its answer.
 #[derive(Clone, Debug)]

@@ -7,9 +7,10 @@ use timer::DebounceState;
 use super::{ChildCounts, GenerationProgress, GenerationProof, ObservedParent, QueuePosition, StageEvent};
 use crate::critical_tally::CriticalTally;
 use crate::evaluate::evaluate_parent;
+use crate::evidence::{HandledEvidence, ReportedFailure};
 use crate::ids::{ObjectId, PolicyId};
 use crate::list_gate::PolicyGate;
-use crate::types::{EnginePolicy, HandledEvidence, PolicyAnswer, ReportedFailure};
+use crate::types::{EnginePolicy, PolicyAnswer};
 
 /// Evaluation of one parent under one policy: its inputs, its place in the queues, and its stage.
 #[derive(Clone, Debug)]

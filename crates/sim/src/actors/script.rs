@@ -19,6 +19,10 @@ pub(crate) enum ScriptedStep {
     Unready(ScriptedObject),
     /// Its controller says that it has failed.
     Fail(ScriptedObject),
+    /// Its phase says that it has failed.
+    SayFailed(ScriptedObject),
+    /// Its phase says nothing any more.
+    SayNothing(ScriptedObject),
     /// Its spec changes to this size.
     Resize(ScriptedObject, i64),
     /// Its operator has handled the current generation.
@@ -166,6 +170,16 @@ const SHARED_CONDITIONS: &[(i64, ScriptedStep)] = &[
     (30, S::WriteForeign(PARENT, "Degraded")),
 ];
 
+const REPORTED_FAILURE: &[(i64, ScriptedStep)] = &[
+    (3_000, S::SayFailed(PARENT)),
+    (3_000, S::Restart),
+    (3_000, S::SayNothing(PARENT)),
+    (3_000, S::SayFailed(PARENT)),
+    (2_000, S::Resize(PARENT, 9)),
+    (300, S::Handle(PARENT)),
+    (3_000, S::SayNothing(PARENT)),
+];
+
 const HELD_DELETION: &[(i64, ScriptedStep)] = &[
     (2_000, S::Hold(STORE)),
     (1_000, S::Delete(STORE)),
@@ -236,6 +250,7 @@ pub(crate) fn steps_of(workload: ReferenceWorkload) -> Vec<(i64, ScriptedStep)> 
         ReferenceWorkload::MovedChild => MOVED_CHILD,
         ReferenceWorkload::SelectedChildren => SELECTED_CHILDREN,
         ReferenceWorkload::SharedConditions => SHARED_CONDITIONS,
+        ReferenceWorkload::ReportedFailure => REPORTED_FAILURE,
         ReferenceWorkload::HeldDeletion => HELD_DELETION,
         ReferenceWorkload::NewLeaders => NEW_LEADERS,
         ReferenceWorkload::PolicyEdits => POLICY_EDITS,

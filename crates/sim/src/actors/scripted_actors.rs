@@ -52,6 +52,8 @@ impl ScriptedActors {
             ScriptedStep::Ready(of) => self.say_status(world, of, manifests::ready_status),
             ScriptedStep::Unready(of) => self.say_status(world, of, manifests::unready_status),
             ScriptedStep::Fail(of) => self.say_status(world, of, manifests::failed_status),
+            ScriptedStep::SayFailed(of) => world.patch_status(&place_of(of), &json!({ "phase": "Failed" })),
+            ScriptedStep::SayNothing(of) => world.patch_status(&place_of(of), &json!({ "phase": null })),
             ScriptedStep::Resize(of, size) => {
                 let field = if of.0 < 2 { "replicas" } else { "size" };
                 world.patch_object(&place_of(of), &json!({"spec": {field: size}}));

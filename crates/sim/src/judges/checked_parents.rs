@@ -200,6 +200,7 @@ impl CheckedParents {
             };
             self.phases.insert(key.clone(), phase);
         }
+        let is_of_former = self.is_of_former(policy, parent);
         if let Some(phase) = self.phases.get_mut(&key) {
             phase.handled |= parent.mark == ModelMark::Handled || is_told_handled;
             let since = phase.said_handled_since.unwrap_or(at.now);
@@ -214,6 +215,10 @@ impl CheckedParents {
             let dates = |said: &&ModelCondition| said.status == "False" && (!has_been_ready || is_silent());
             if let Some(said) = said.filter(dates) {
                 phase.unready_at_earliest = phase.unready_at_earliest.min(said.since);
+            }
+            // What a former process has turned to False was perhaps True until then, for all that this one knows.
+            if let Some(said) = said.filter(|said| is_of_former && said.status == "False") {
+                phase.unready_at_latest = phase.unready_at_latest.max(said.since);
             }
             if is_told_late(parent) {
                 phase.unready_at_earliest = 0;

@@ -39,7 +39,10 @@ fn check_shadows(at: &JudgedMoment<'_>, write: &ParentWrite) {
     for policy in at.policies.iter().filter(of_parent) {
         let types: Vec<_> = written_types(policy.condition, policy.fallback).collect();
         for entry in write.wanted.entries.iter().filter(|entry| types.contains(&&*entry.r#type)) {
-            let stands = parent.and_then(|parent| parent.ours.get(&entry.r#type)).is_some_and(|said| {
+            let said = |parent: &Rc<ModelObject>| {
+                parent.ours.get(&entry.r#type).or_else(|| parent.theirs.get(&entry.r#type)).cloned()
+            };
+            let stands = parent.and_then(said).is_some_and(|said| {
                 (&*said.status, said.reason.as_str(), &*said.message)
                     == (&*entry.status, &*entry.reason, &*entry.message)
             });

@@ -41,6 +41,8 @@ pub enum ReferenceWorkload {
     SelectedChildren,
     /// An atomic list of conditions, to which others write.
     SharedConditions,
+    /// A parent says of itself that it has failed, and takes that back, at rest and with a new generation.
+    ReportedFailure,
     /// A child that hangs in deletion, and a parent too.
     HeldDeletion,
     /// The process ends at rest and in the middle of a rollout.
@@ -53,7 +55,7 @@ pub enum ReferenceWorkload {
 
 impl ReferenceWorkload {
     /// All workloads.
-    pub const ALL: [ReferenceWorkload; 13] = [
+    pub const ALL: [ReferenceWorkload; 14] = [
         ReferenceWorkload::Rollout,
         ReferenceWorkload::KopfRollout,
         ReferenceWorkload::SilentRollout,
@@ -63,6 +65,7 @@ impl ReferenceWorkload {
         ReferenceWorkload::MovedChild,
         ReferenceWorkload::SelectedChildren,
         ReferenceWorkload::SharedConditions,
+        ReferenceWorkload::ReportedFailure,
         ReferenceWorkload::HeldDeletion,
         ReferenceWorkload::NewLeaders,
         ReferenceWorkload::PolicyEdits,

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use aggregator::ReportedFailure;
 use readiness::{
-    ConditionFacts, ConditionLocation, Facts, Level, RuleKind, StuckLimits, TruthValue, Verdict, assess,
+    ConditionFacts, ConditionLocation, Facts, Level, RuleKind, StatusFacts, StuckLimits, TruthValue, Verdict,
+    assess,
 };
 
 use super::entry::ConditionEntry;
@@ -29,6 +30,9 @@ impl StatusFailure {
         status: &ParentStatus,
         counted: bool,
     ) -> Option<StatusFailure> {
+        if matches!(kind, RuleKind::Run | RuleKind::Other) && says_nothing(facts, status) {
+            return None;
+        }
         let verdict = judge_own_status(kind, facts, status);
         if verdict.level != Level::Failed {
             return None;
@@ -54,10 +58,7 @@ pub fn judge_own_status(kind: RuleKind, facts: &Facts, status: &ParentStatus) ->
 /// Facts without what Rollcall wrote: its conditions, those of other releases of it, and the generation that it or a default keeps
 /// beside them.
 fn others_facts<'f>(facts: &'f Facts, status: &ParentStatus) -> Cow<'f, Facts> {
-    let is_ours = |condition: &ConditionFacts| {
-        condition.location == ConditionLocation::Conditions
-            && (status.our_entry(&condition.name).is_some() || is_of_rollcall(condition))
-    };
+    let is_ours = |condition: &ConditionFacts| is_ours(condition, status);
     let keeps_generation = facts.status.observed.is_none() || status.has_foreign_generation();
     if facts.deleted.is_none() && keeps_generation && !facts.status.conditions.iter().any(is_ours) {
         return Cow::Borrowed(facts);
@@ -67,6 +68,20 @@ fn others_facts<'f>(facts: &'f Facts, status: &ParentStatus) -> Cow<'f, Facts> {
     own.status.observed = own.status.observed.filter(|_| keeps_generation);
     own.status.conditions.retain(|condition| !is_ours(condition));
     Cow::Owned(own)
+}
+
+/// Returns `true` if nothing in the status of a custom resource can say that it has failed, as in that of most parents at most
+/// times: whatever can is a condition, a state, or a number by its name.
+fn says_nothing(facts: &Facts, status: &ParentStatus) -> bool {
+    let StatusFacts { conditions, state_fields, counts, reason, .. } = &facts.status;
+    let is_bare = state_fields.is_empty() && counts.is_empty() && reason.is_none();
+    is_bare && conditions.iter().all(|condition| is_ours(condition, status))
+}
+
+/// Returns `true` if the condition is this release's, or some other Rollcall's.
+fn is_ours(condition: &ConditionFacts, status: &ParentStatus) -> bool {
+    condition.location == ConditionLocation::Conditions
+        && (status.our_entry(&condition.name).is_some() || is_of_rollcall(condition))
 }
 
 /// Returns `true` if some Rollcall said this, of whichever release.

@@ -2,7 +2,7 @@
 
 use super::boolean_fields::read_boolean_field;
 use super::condition_role::{ConditionRole, names_step};
-use super::field_names::{is_about_whole, is_part_path};
+use super::field_names::{is_about_whole, is_part_path, tells_of_copies};
 use super::lexicon::{
     WordSense, message_sense, runs_something, says_begun, says_ended, sense_of_text, sense_of_words,
 };
@@ -69,6 +69,10 @@ fn named_condition_signal<'a>(
         // The object is worth its worst part, whatever it says of itself as a whole.
         let counts = trouble && is_part_path(path) && signal.force >= SignalForce::Part;
         signal.force = if counts { SignalForce::Core } else { signal.force.min(SignalForce::Part) };
+    }
+    // A run may be the making of that copy.
+    if kind != RuleKind::Run && signal.sense == WordSense::Bad && tells_of_copies(name) {
+        return None;
     }
     // What went well the last time says nothing of now.
     if first_word(name) == "last" {

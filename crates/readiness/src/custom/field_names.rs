@@ -137,9 +137,39 @@ pub(super) fn names_attempt(word: &str) -> bool {
     )
 }
 
-/// Returns `true` if a list of this name holds conditions, of the object or of one respect of it: `outputConditions`.
+/// Returns `true` if a list of this name holds conditions, of the object or of one respect of it: `outputConditions`. Those of its
+/// backups tell of these.
 pub fn is_condition_list(field: &str) -> bool {
-    field.ends_with("Conditions") && is_current_field(field)
+    field.ends_with("Conditions")
+        && is_current_field(field)
+        && with_words(field, |words| !words.iter().any(|word| names_copy(word)))
+}
+
+/// Returns `true` for the words for copies of what an object holds: that one could not be made says nothing of the object itself.
+fn names_copy(word: &str) -> bool {
+    matches!(word, "backup" | "backups" | "snapshot" | "snapshots")
+}
+
+/// Returns `true` if a condition of this name says how the making of a copy of the object ended: `BackupFailed`, but not
+/// `BackupStorageReady`.
+pub(super) fn tells_of_copies(condition: &[&str]) -> bool {
+    let has_ended = matches!(
+        last_word(condition),
+        "aborted"
+            | "complete"
+            | "completed"
+            | "done"
+            | "error"
+            | "errored"
+            | "failed"
+            | "failing"
+            | "failure"
+            | "finished"
+            | "succeeded"
+            | "success"
+            | "successful"
+    );
+    has_ended && condition.iter().any(|word| names_copy(word))
 }
 
 /// Returns `true` if the field is about the present state of this object, not about the past, the desired state or

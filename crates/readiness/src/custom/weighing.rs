@@ -1,8 +1,10 @@
 //! How the signals of one object weigh against each other.
 
+use super::field_names::is_error_field;
 use super::lexicon::WordSense;
 use super::parts;
 use super::signal::{SignalBasis, SignalForce, SignalSource, StatusSignal};
+use super::tokens::{first_word, with_words};
 use crate::facts::{ConditionLocation, Facts, TruthValue};
 
 /// Lets conditions of another generation count against the whole, unless a verdict says itself that it is of this one:
@@ -85,6 +87,8 @@ pub(super) fn outweighs_best(signal: &StatusSignal<'_>, best: Option<SignalForce
         (Some(SignalForce::Verdict), WordSense::Busy) if !summed_up => signal.force >= SignalForce::Part,
         (Some(SignalForce::Verdict), WordSense::Bad) => signal.force >= SignalForce::Part,
         (Some(SignalForce::Core), WordSense::Busy) => signal.force != SignalForce::Step,
+        // The last error is none of now where the whole says that it is well.
+        (Some(SignalForce::Core), WordSense::Bad) if is_last_error(signal) => false,
         // Where only parts speak, the worst of them is what the object is worth.
         (Some(SignalForce::Part), WordSense::Paused | WordSense::Leaving) if parts::is_about_part(signal) => {
             true
@@ -96,4 +100,10 @@ pub(super) fn outweighs_best(signal: &StatusSignal<'_>, best: Option<SignalForce
         ) => signal.force >= SignalForce::Core,
         _ => true,
     }
+}
+
+/// Returns `true` for a text such as `lastError`, which operators leave where it is when the error is over.
+fn is_last_error(signal: &StatusSignal<'_>) -> bool {
+    matches!(signal.source, SignalSource::StateField(field)
+        if with_words(&field.path, |path| first_word(path) == "last" && is_error_field(path)))
 }

@@ -64,7 +64,9 @@ fn is_ticking(word: &str) -> bool {
 
 /// Returns `true` for what would end a line, or change how the rest of it is read.
 fn is_line_break(letter: char) -> bool {
-    letter.is_control() || matches!(letter, '\u{2028}' | '\u{2029}')
+    // Marks, overrides and isolates of direction show what follows in another order.
+    letter.is_control()
+        || matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Truncates to at most `limit` bytes at a character boundary.
@@ -94,6 +96,7 @@ mod tests {
     fn a_token_with_line_breaks_stays_on_one_line() {
         let token = BoundedText::new("Ready\n---\r\u{1b}[2J\u{2028}x\u{85}");
         assert_eq!(&*token, "Ready ---  [2J x ");
+        assert_eq!(&*BoundedText::new("Failed \u{202e}ydaeR\u{2066}\u{200f}größe"), "Failed  ydaeR  größe");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use watcher::plan::AllowedNamespaces;
 use watcher::status::{OwnTypes, ParentStatus};
 use watcher::{ApiKind, ParentObject};
 
-use super::leaf_node::{leaf_node, unready_word};
+use super::leaf_node::{leaf_node, unready_word, verdict_node};
 use super::node_reason::is_node_ready;
 use super::pick::TreeObjectIndex;
 use super::target::KindName;
@@ -129,13 +129,13 @@ fn is_childless(tree: &TreeNode) -> bool {
     lacks && tree.children.is_empty()
 }
 
-/// What a parent says of itself counts too where no policy says what does: one that has failed is not ready by what it owns. One that
-/// says nothing is judged by what it owns alone, and so is one on which Rollcall's own word stands, which that is about.
+/// What a parent says of itself counts too where no policy says what does: one that is at work is not ready by what it owns. One that
+/// says nothing is judged by what it owns alone.
 fn add_own_word(tree: &mut TreeNode, object: &ParentObject, now: Time) {
     let status = ParentStatus::read(&object.text, &OwnTypes::any());
-    if let Some(own) = unready_word(object, &status, now) {
+    if let Some(own) = unready_word(object, &status) {
         let children = std::mem::take(&mut tree.children);
-        *tree = TreeNode { children, ..own };
+        *tree = TreeNode { children, ..verdict_node(object, &own, now) };
     }
 }
 

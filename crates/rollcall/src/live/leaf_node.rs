@@ -1,21 +1,30 @@
 //! Objects that are judged by themselves.
 
 use inspect::api_group;
-use readiness::{Level, RuleKind, StuckLimits, Time, assess};
+use readiness::{Level, RuleKind, StuckLimits, Time, Verdict, assess};
 use rollcall_core::{NodeReason, TreeNode};
 use watcher::ParentObject;
-use watcher::status::ParentStatus;
+use watcher::status::{ParentStatus, judge_own_status};
 
-use super::node_reason::node_level;
 use crate::limits::STUCK_AFTER;
 
 /// Evaluates an object by itself.
 pub(super) fn leaf_node(object: &ParentObject, now: Time) -> TreeNode {
-    let meta = &object.child.meta;
     let limits = StuckLimits { pending: STUCK_AFTER, progress: STUCK_AFTER, terminating: STUCK_AFTER };
-    let assessment =
-        assess(RuleKind::from_group_kind(api_group(object), &meta.kind), &object.child.facts, &limits);
-    let verdict = assessment.verdict_at(now);
+    let assessment = assess(rule_kind(object), &object.child.facts, &limits);
+    verdict_node(object, assessment.verdict_at(now), now)
+}
+
+/// What an object says of itself, without what Rollcall wrote there, where it speaks and is not ready by that. That it is being
+/// deleted is nothing that it says.
+pub(super) fn unready_word(object: &ParentObject, status: &ParentStatus) -> Option<Verdict> {
+    let verdict = judge_own_status(rule_kind(object), &object.child.facts, status);
+    (!matches!(verdict.level, Level::Unknown | Level::Ready)).then_some(verdict)
+}
+
+/// The node of an object with this verdict and no children.
+pub(super) fn verdict_node(object: &ParentObject, verdict: &Verdict, now: Time) -> TreeNode {
+    let meta = &object.child.meta;
     TreeNode {
         group: api_group(object).to_owned(),
         kind: meta.kind.to_string(),
@@ -30,13 +39,6 @@ pub(super) fn leaf_node(object: &ParentObject, now: Time) -> TreeNode {
     }
 }
 
-/// What an object says of itself, where it speaks and is not ready by that. `None`, too, where Rollcall's own word stands on it: that
-/// is what would be read.
-pub(super) fn unready_word(object: &ParentObject, status: &ParentStatus, now: Time) -> Option<TreeNode> {
-    if status.written().next().is_some() {
-        return None;
-    }
-    let node = leaf_node(object, now);
-    let is_unready = !matches!(node_level(&node), Some(Level::Unknown | Level::Ready));
-    is_unready.then_some(node)
+fn rule_kind(object: &ParentObject) -> RuleKind {
+    RuleKind::from_group_kind(api_group(object), &object.child.meta.kind)
 }

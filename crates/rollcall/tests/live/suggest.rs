@@ -112,16 +112,21 @@ async fn what_objects_say_of_themselves_is_held_against_what_they_own() {
     let (code, out, err) = suggest(&cluster, &[]).await;
     assert_eq!(code, Some(0), "{out}{err}");
     for part in [
-        "# left out: 1 of 2 say of themselves that they are not ready while all that they own is, one of them failed: default/a: ",
+        "# - by this policy 1 of 2 are ready now\n# - 1 of 2 say of themselves that they have failed, and so does this policy: default/a: \
+         jobDeploymentStatus Failed",
         "# - 1 of 2 say of themselves that they are not ready, and would be by this policy: default/c: phase Pending",
-        "one of them failed: default/e: Ready=False: DeployFailed; its own Ready tells more",
+        // That it has failed is no sign that its Ready waits for its children.
+        "# - whether its Ready waits for its children cannot be seen: those of all are ready now\n\
+         # - 1 of 2 say of themselves that they have failed, and so does this policy: default/e: Ready=False: DeployFailed",
         "# left out: 1 of 2 say of themselves that they are not ready while all that they own is: default/g: phase Running; it is ready \
          when it has ended",
     ] {
         assert!(out.contains(part), "no {part:?} in:\n{out}");
     }
-    let names = out.lines().filter(|line| line.starts_with("metadata:"));
-    assert_eq!(names.collect::<Vec<_>>(), ["metadata: { name: queues.example.com }"], "{out}");
+    let names: Vec<_> = out.lines().filter(|line| line.starts_with("metadata:")).collect();
+    let expected =
+        ["databases", "queues", "shops"].map(|name| format!("metadata: {{ name: {name}.example.com }}"));
+    assert_eq!(names, expected, "{out}");
 }
 
 #[tokio::test]

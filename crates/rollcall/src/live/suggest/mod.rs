@@ -18,7 +18,6 @@ use watcher::{ApiKind, ParentObject, list_live};
 use super::connect::connect_cluster;
 use super::listed_policies::list_policies;
 use super::read_error::read_error_text;
-use crate::eval::current_time;
 use crate::text::{json_text, print_error_line, sanitize_text, write_stdout};
 use owner_survey::OwnerSurvey;
 use parent_evidence::ParentEvidence;
@@ -32,8 +31,8 @@ use word_comparison::judge_suggestions;
     after_help = "It lists the metadata of every kind that the cluster serves, and whole objects of the custom kinds that own \
                   something, with your own rights; it changes nothing. What it prints is a file of policies, in shadow mode unless told otherwise, with \
                   what each rests on in comments: check it, read it, apply it. A kind is left out if a policy names it already, \
-                  if it says Ready itself, and nowhere while its children are not, or if an object of it whose children are ready says that \
-                  it failed, or, of a kind that runs to an end, that it has not ended.\n\nExit codes: 0 printed; 2 the cluster or its policies could not be read, or nothing is suggested and not all could be read, or a kind that was named is not served or owns nothing."
+                  if it says Ready itself, and nowhere while its children are not, or if it runs to an end, and an object of it whose \
+                  children are ready says that it has not ended.\n\nExit codes: 0 printed; 2 the cluster or its policies could not be read, or nothing is suggested and not all could be read, or a kind that was named is not served or owns nothing."
 )]
 pub(crate) struct SuggestArgs {
     /// Only these kinds of parents.
@@ -155,7 +154,7 @@ async fn collect_suggestions(client: &kube::Client, args: &SuggestArgs) -> anyho
                 continue;
             }
         };
-        let evidence = ParentEvidence::collect(&objects, current_time());
+        let evidence = ParentEvidence::collect(&objects);
         let mut suggestion = PolicySuggestion::of_kind(api, owned, &evidence);
         let key = (api.group.clone(), api.kind.clone());
         if let Some(policy) = named.get(&key) {

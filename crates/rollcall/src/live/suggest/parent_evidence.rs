@@ -2,14 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use readiness::{Level, Time};
-use rollcall_core::TreeNode;
+use readiness::{Level, Verdict};
 use serde_json::Value;
 use watcher::status::{OwnTypes, ParentStatus};
 use watcher::{ParentObject, WireObject};
 
 use super::super::leaf_node::unready_word;
-use super::super::node_reason::node_level;
 
 /// Annotation that Kopf leaves on what it has handled, whatever prefix its operator chose.
 const KOPF_MARK: &str = "last-handled-configuration";
@@ -24,13 +22,14 @@ pub(super) struct SeenParent {
     pub(super) own_ready: Option<bool>,
     /// What it says of itself by the built-in rules, where that is not ready.
     pub(super) unready_word: Option<UnreadyWord>,
+    pub(super) is_being_deleted: bool,
 }
 
 /// What an object that is not ready says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct UnreadyWord {
     pub(super) detail: String,
-    /// It says that it has failed, or is stuck.
+    /// It says that it has failed, which a policy over it says, too.
     pub(super) has_failed: bool,
 }
 
@@ -48,15 +47,15 @@ pub(super) struct ParentEvidence {
 
 impl ParentEvidence {
     /// Reads what these objects show.
-    pub(super) fn collect(objects: &[ParentObject], now: Time) -> ParentEvidence {
+    pub(super) fn collect(objects: &[ParentObject]) -> ParentEvidence {
         let mut evidence = ParentEvidence::default();
         for object in objects {
-            evidence.add_object(object, now);
+            evidence.add_object(object);
         }
         evidence
     }
 
-    fn add_object(&mut self, object: &ParentObject, now: Time) {
+    fn add_object(&mut self, object: &ParentObject) {
         let status = ParentStatus::read(&object.text, &OwnTypes::any());
         let meta = object.meta();
         self.kopf_marks += usize::from(has_kopf_mark(object.text.get()));
@@ -68,7 +67,8 @@ impl ParentEvidence {
             namespace: meta.namespace.clone(),
             name: meta.name.clone(),
             own_ready: ready.map(|(_, _, is_true)| *is_true),
-            unready_word: unready_word(object, &status, now).map(said_unready),
+            unready_word: unready_word(object, &status).map(|verdict| said_unready(&verdict)),
+            is_being_deleted: object.child.facts.deleted.is_some(),
         });
         self.condition_types.extend(status.foreign.iter().map(|(kind, ..)| kind.clone()));
     }
@@ -79,9 +79,8 @@ impl ParentEvidence {
     }
 }
 
-fn said_unready(node: TreeNode) -> UnreadyWord {
-    let has_failed = matches!(node_level(&node), Some(Level::Failed | Level::Stuck));
-    UnreadyWord { detail: node.detail, has_failed }
+fn said_unready(verdict: &Verdict) -> UnreadyWord {
+    UnreadyWord { detail: verdict.reason.to_string(), has_failed: verdict.level == Level::Failed }
 }
 
 fn has_kopf_mark(object: &str) -> bool {
@@ -114,7 +113,7 @@ mod tests {
                 json!({ "conditions": [{ "type": "Synced", "status": "True", "observedGeneration": 1 }] }),
             ),
         ];
-        let seen = ParentEvidence::collect(&objects, Time(0));
+        let seen = ParentEvidence::collect(&objects);
         assert_eq!((seen.count(), seen.kopf_marks, seen.generations), (3, 1, 2));
         assert_eq!(seen.condition_types, ["Ready".into(), "Synced".into()].into());
         assert_eq!(

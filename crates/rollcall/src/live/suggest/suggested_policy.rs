@@ -24,7 +24,7 @@ pub(super) struct SuggestedChildren {
     pub(super) owners: usize,
     /// Largest number that one parent owns.
     pub(super) most: usize,
-    /// There is a parent that owns none, and does not say of itself that it is not ready.
+    /// There is a parent that owns none, is not being deleted, and does not say of itself that it is not ready.
     #[serde(skip)]
     pub(super) may_lack: bool,
 }
@@ -92,7 +92,9 @@ impl PolicySuggestion {
                 owners: counts.len(),
                 most: counts.iter().copied().max().unwrap_or_default(),
                 // What one lacks that is not ready may be what it is not ready for.
-                may_lack: lacking.iter().any(|parent| parent.unready_word.is_none()),
+                may_lack: lacking
+                    .iter()
+                    .any(|parent| parent.unready_word.is_none() && !parent.is_being_deleted),
             });
         }
         if !plain.is_empty() {

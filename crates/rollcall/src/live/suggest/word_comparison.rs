@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use readiness::RuleKind;
-use rollcall_core::TreeNode;
+use readiness::rollup::ParentReason;
+use rollcall_core::{NodeToken, TreeNode};
 
 use super::super::node_reason::{find_undetermined, is_node_ready};
 use super::super::policy_cluster::PolicyCluster;
 use super::super::survey::ClusterSurvey;
 use super::parent_evidence::{ParentEvidence, SeenParent};
-use super::suggested_policy::{PolicySuggestion, compile_suggestions};
+use super::suggested_policy::{PolicySuggestion, SuggestedChildren, compile_suggestions};
 use crate::eval::current_time;
 
 /// A parent, and what the policy that is suggested for it says of it.
@@ -46,14 +47,17 @@ fn compare_words(suggestion: &mut PolicySuggestion, evidence: &ParentEvidence, t
         let node = nodes.get(&(&*parent.namespace, &*parent.name))?;
         Some((parent, *node))
     });
-    let (ready, unready): (Vec<JudgedParent<'_>>, Vec<_>) = judged.partition(|(_, node)| is_node_ready(node));
+    let judged: Vec<JudgedParent<'_>> = judged.collect();
+    let (well, unwell): (Vec<_>, Vec<_>) =
+        judged.iter().copied().partition(|(_, node)| has_ready_children(suggestion, node));
     let false_words: Vec<_> =
-        unready.iter().filter(|(parent, _)| parent.own_ready == Some(true)).copied().collect();
+        unwell.iter().filter(|(parent, _)| parent.own_ready == Some(true)).copied().collect();
+    let ready: Vec<_> = well.iter().filter(|(_, node)| is_node_ready(node)).copied().collect();
     note_contradictions(suggestion, &ready, !false_words.is_empty());
     if suggestion.left_out.is_some() {
         return;
     }
-    let unjudged = suggestion.objects - ready.len() - unready.len();
+    let unjudged = suggestion.objects - well.len() - unwell.len();
     if unjudged > 0 {
         let all = suggestion.objects;
         suggestion.evidence.push(format!("{unjudged} of {all} could not be judged by this policy"));
@@ -66,52 +70,95 @@ fn compare_words(suggestion: &mut PolicySuggestion, evidence: &ParentEvidence, t
             tree.name,
             tree.detail
         ));
-    } else if !ready.is_empty() || !unready.is_empty() {
-        note_agreement(suggestion, ready.len(), unready.len(), unjudged > 0);
+    } else if !well.is_empty() || !unwell.is_empty() {
+        let counts = JudgedCounts { ready: ready.len(), well: well.len(), unwell: unwell.len(), unjudged };
+        note_agreement(suggestion, &counts);
     }
+    if suggestion.left_out.is_none() {
+        note_failures(suggestion, &judged);
+    }
+}
+
+/// How many parents there are, by what a policy says of them.
+struct JudgedCounts {
+    ready: usize,
+    /// Those whose children are ready.
+    well: usize,
+    unwell: usize,
+    unjudged: usize,
 }
 
 /// Notes how many are ready, where none says `Ready` while its children are not.
-fn note_agreement(suggestion: &mut PolicySuggestion, ready: usize, unready: usize, are_some_unjudged: bool) {
+fn note_agreement(suggestion: &mut PolicySuggestion, judged: &JudgedCounts) {
+    let JudgedCounts { ready, well, unwell, unjudged } = judged;
     if !suggestion.own_ready {
-        let all = ready + unready;
-        suggestion.evidence.push(format!("by this policy {ready} of {all} are ready now"));
-    } else if unready > 0 {
-        suggestion
-            .leave_out(format!("it says Ready itself, and not of the {unready} whose children are not"));
+        suggestion.evidence.push(format!("by this policy {ready} of {} are ready now", well + unwell));
+    } else if *unwell > 0 {
+        suggestion.leave_out(format!("it says Ready itself, and not of the {unwell} whose children are not"));
     } else {
-        let which = if are_some_unjudged { "the others" } else { "all" };
-        suggestion
-            .evidence
-            .push(format!("whether its Ready waits for its children cannot be seen: {which} are ready now"));
+        let which = if *unjudged > 0 { "the others" } else { "all" };
+        suggestion.evidence.push(format!(
+            "whether its Ready waits for its children cannot be seen: those of {which} are ready now"
+        ));
     }
 }
 
-/// Notes which parents that are ready by what they own say of themselves that they are not: what they own does not tell all. Where
-/// one has failed, or is still running, a policy over that would tell a falsehood for as long; it is of use only where their own
-/// `Ready` tells one as well.
+/// Notes which parents say of themselves that they have failed, which the policy says of them, too.
+fn note_failures(suggestion: &mut PolicySuggestion, judged: &[JudgedParent<'_>]) {
+    let failed = judged.iter().filter_map(|(parent, node)| {
+        let word = parent.unready_word.as_ref().filter(|word| word.has_failed)?;
+        has_operator_failed(node).then_some((parent, word))
+    });
+    let failed: Vec<_> = failed.collect();
+    let Some((parent, word)) = failed.first() else { return };
+    suggestion.evidence.push(format!(
+        "{} of {} say of themselves that they have failed, and so does this policy: {}/{}: {}",
+        failed.len(),
+        suggestion.objects,
+        parent.namespace,
+        parent.name,
+        word.detail
+    ));
+}
+
+/// Notes which parents that are ready by this policy say of themselves that they are not: what they own does not tell all. Where one
+/// is still running, a policy over that would tell a falsehood for as long; it is of use only where their own `Ready` tells one as
+/// well.
 fn note_contradictions(suggestion: &mut PolicySuggestion, ready: &[JudgedParent<'_>], has_false_words: bool) {
     let said = ready.iter().filter_map(|(parent, _)| Some((parent, parent.unready_word.as_ref()?)));
     let said: Vec<_> = said.collect();
-    let Some((parent, word)) = said.iter().find(|(_, word)| word.has_failed).or(said.first()) else { return };
+    let Some((parent, word)) = said.first() else { return };
     let what = format!("{} of {} say of themselves that they are not ready", said.len(), suggestion.objects);
     let which = format!("{}/{}: {}", parent.namespace, parent.name, word.detail);
     let runs = RuleKind::from_group_kind(&suggestion.group, &suggestion.kind) == RuleKind::Run;
-    if has_false_words || !word.has_failed && !runs {
+    if has_false_words || !runs {
         suggestion.evidence.push(format!(
             "{what}, and would be by this policy: {which}; a `proof` over their status would wait for them"
         ));
         return;
     }
-    let failed = if word.has_failed { ", one of them failed" } else { "" };
     let why = if suggestion.own_ready {
         "its own Ready tells more"
-    } else if word.has_failed {
-        "what it owns does not tell how it is"
     } else {
         "it is ready when it has ended, which what it owns does not tell"
     };
-    suggestion.leave_out(format!("{what} while all that they own is{failed}: {which}; {why}"));
+    suggestion.leave_out(format!("{what} while all that they own is: {which}; {why}"));
+}
+
+/// Returns `true` if all that the policy asks of the children holds, also where the parent itself says that it has failed.
+fn has_ready_children(suggestion: &PolicySuggestion, node: &TreeNode) -> bool {
+    let is_of =
+        |child: &TreeNode, kind: &SuggestedChildren| child.group == kind.group && child.kind == kind.kind;
+    let mut expected = suggestion.children.iter().filter(|kind| !kind.may_lack);
+    let mut critical = node.children.iter().filter(|child| child.role == "critical");
+    is_node_ready(node)
+        || has_operator_failed(node)
+            && critical.all(is_node_ready)
+            && expected.all(|kind| node.children.iter().any(|child| is_of(child, kind)))
+}
+
+fn has_operator_failed(node: &TreeNode) -> bool {
+    node.reason.token() == NodeToken::Parent(ParentReason::OperatorFailed)
 }
 
 /// Adds the parents of this kind that could be judged, also those below others, by namespace and name.

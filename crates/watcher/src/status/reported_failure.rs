@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use aggregator::ReportedFailure;
+use readiness::rollup::ParentReason;
 use readiness::{
     ConditionFacts, ConditionLocation, Facts, Level, RuleKind, StatusFacts, StuckLimits, TruthValue, Verdict,
     assess,
@@ -86,6 +87,9 @@ fn is_ours(condition: &ConditionFacts, status: &ParentStatus) -> bool {
 
 /// Returns `true` if some Rollcall said this, of whichever release.
 fn is_of_rollcall(condition: &ConditionFacts) -> bool {
+    if ParentReason::parse_reason(&condition.reason).is_none() {
+        return false;
+    }
     let entry = ConditionEntry {
         r#type: condition.name.to_string(),
         status: if condition.status == TruthValue::Absent { "" } else { condition.status.as_str() }
@@ -95,5 +99,5 @@ fn is_of_rollcall(condition: &ConditionFacts) -> bool {
         reason: condition.reason.to_string(),
         message: condition.message.to_string(),
     };
-    entry.parent_reason().is_some() && is_in_our_words(&entry, !entry.message.is_empty())
+    is_in_our_words(&entry, !entry.message.is_empty())
 }

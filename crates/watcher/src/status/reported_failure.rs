@@ -79,10 +79,12 @@ fn says_nothing(facts: &Facts, status: &ParentStatus) -> bool {
     is_bare && conditions.iter().all(|condition| is_ours(condition, status))
 }
 
-/// Returns `true` if the condition is this release's, or some other Rollcall's.
+/// Returns `true` if the condition is this release's, or some other Rollcall's, also where an operator has copied it from an object that
+/// it made into a place of its own.
 fn is_ours(condition: &ConditionFacts, status: &ParentStatus) -> bool {
-    condition.location == ConditionLocation::Conditions
-        && (status.our_entry(&condition.name).is_some() || is_of_rollcall(condition))
+    let is_entry =
+        condition.location == ConditionLocation::Conditions && status.our_entry(&condition.name).is_some();
+    is_entry || is_of_rollcall(condition)
 }
 
 /// Returns `true` if some Rollcall said this, of whichever release.

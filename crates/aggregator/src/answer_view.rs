@@ -68,10 +68,11 @@ impl AnswerView {
     pub(crate) fn evidence(&self, left: HandledEvidence) -> HandledEvidence {
         use HandledEvidence::{Failed, GivenUp, NotYet};
         match (left, self.reported_failure()) {
-            (NotYet | Failed | GivenUp, _) => left,
+            (NotYet | Failed | GivenUp, _) | (_, ReportedFailure::None | ReportedFailure::Unattributed) => {
+                left
+            }
             (_, ReportedFailure::Temporary) => Failed,
             (_, ReportedFailure::Final) => GivenUp,
-            (_, ReportedFailure::None | ReportedFailure::Unattributed) => left,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Evaluation of one parent: its current answer and the time of the next change by time alone.
 
 use readiness::rollup::{ConditionStatus, LevelTally, ParentReason};
-use readiness::{Level, OptionalTime, Time};
+use readiness::{Level, OptionalTime, Steadiness, Time};
 
 use crate::answer_view::{AnswerView, WrittenAnswer};
 use crate::critical_tally::CriticalTally;
@@ -67,6 +67,9 @@ pub(crate) fn evaluate_parent(
         let answer = build_answer(ParentReason::TemplateFailed, &stand.all);
         return apply_deadline(&observed.phase, limits, now, &stand.all, answer, None);
     }
+    if let Some(answer) = await_recovery(observed, gate, &stand, now) {
+        return answer;
+    }
     let is_void = matches!(observed.evidence, NotYet | Failed | GivenUp);
     if (is_void || !observed.phase.progress.is_handled())
         && let Some(answer) = await_operator(observed, children, policy, (gate, listed_at), now, &stand.all)
@@ -77,6 +80,29 @@ pub(crate) fn evaluate_parent(
         return answer_failed(observed, TimeLimits::new(policy, &observed.view), now);
     }
     evaluate_children(observed, children, policy, gate, now, &stand)
+}
+
+/// Returns the answer of a parent that says True, all of whose children are ready, and whose own status has reported a failure for a
+/// moment only: what passes at once, as an error that the operator mends by its next try, turns nothing. `None` once it has lasted.
+fn await_recovery(
+    observed: &mut ObservedParent,
+    gate: ListGate,
+    stand: &CriticalTally,
+    now: Time,
+) -> Option<EvaluationResult> {
+    let span = observed.view.reported_failure().passes_within()?;
+    let stands = observed.stands_ready()
+        && !observed.is_told_otherwise()
+        && observed.evidence != HandledEvidence::NotYet
+        && gate == ListGate::Open
+        && stand.worst_reason().is_none();
+    if !stands {
+        return None;
+    }
+    let limits = SteadyLimits { available: span, unsteady: span };
+    let until = observed.phase.steady.keep_until(Steadiness::Unsteady, limits, now)?;
+    let answer = build_answer(ParentReason::AllChildrenReady, &stand.all);
+    Some(EvaluationResult { answer, recheck_at: Some(until) })
 }
 
 /// Returns the answer of a parent that is being deleted.

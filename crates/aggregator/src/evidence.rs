@@ -1,5 +1,7 @@
 //! What is known of how an operator has dealt with the current generation of a parent.
 
+use std::time::Duration;
+
 /// Evidence that the operator has handled the parent's current generation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HandledEvidence {
@@ -37,4 +39,16 @@ pub enum ReportedFailure {
     Temporary,
     /// It reports that this generation has failed for good.
     Final,
+}
+
+impl ReportedFailure {
+    /// Longest time for which a True stands although the failure is reported: operators report errors that their next try mends.
+    /// `None` where none is reported. 2 s of one that is final, else 10 s.
+    pub const fn passes_within(self) -> Option<Duration> {
+        match self {
+            ReportedFailure::None => None,
+            ReportedFailure::Final => Some(Duration::from_secs(2)),
+            ReportedFailure::Unattributed | ReportedFailure::Temporary => Some(Duration::from_secs(10)),
+        }
+    }
 }

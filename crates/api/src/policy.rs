@@ -227,7 +227,9 @@ pub enum EvidenceMode {
 /// reports a failure by the rule for its kind (a condition such as `Failed`, `Stalled` or `Degraded`, a `phase` or `state` in a word
 /// for failure, a `Ready` that is False with a reason in one), the condition is False with reason OperatorFailed, and quotes what
 /// reports it, however its children are; it is Stalled as well where the failure is final and of the current generation. A status
-/// that does not say which generation it is about counts once this one counts as handled. `ignore`: nothing, for operators whose
+/// that does not say which generation it is about counts once this one counts as handled. Of a parent that is True, while all its
+/// children are ready, a failure counts once it has been reported for 10 s, or for 2 s where it is final: an operator's next try may
+/// mend it. `ignore`: nothing, for operators whose
 /// words for failure mean something else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

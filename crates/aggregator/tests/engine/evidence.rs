@@ -1,7 +1,7 @@
 //! Evidence that an operator has handled a generation, and what stands in for it where it says nothing.
 
 use aggregator::{HandledEvidence, ReportedFailure, SelectorId};
-use readiness::Level::{Ready, Unknown};
+use readiness::Level::{Failed, Ready, Unknown};
 
 use crate::answers::well;
 use crate::ask::HarnessQueries as _;
@@ -327,12 +327,34 @@ fn what_its_own_status_says_of_a_failure_counts_whatever_its_children_are() {
 }
 
 #[test]
-fn a_true_ends_at_once_where_its_own_status_says_that_it_failed() {
+fn a_true_outlasts_a_failure_that_passes_in_a_moment_and_no_other() {
+    use ReportedFailure::{Final, Temporary, Unattributed};
+    for (failure, span) in [(Final, 2_000), (Temporary, 10_000), (Unattributed, 10_000)] {
+        let mut w = silent();
+        w.run(MINUTE);
+        let told = w.told("db").len();
+        w.change_parent("db", |p| p.reported_failure = failure);
+        w.run(span - 100);
+        w.change_parent("db", |p| p.reported_failure = ReportedFailure::None);
+        w.run(MINUTE);
+        assert_eq!(w.told("db").len(), told, "{failure:?} that passes");
+        w.change_parent("db", |p| p.reported_failure = failure);
+        w.run(span - 100);
+        assert_eq!(w.says("db"), "AllChildrenReady", "{failure:?}");
+        w.run(200);
+        assert!(w.says("db").starts_with("OperatorFailed"), "{failure:?} that lasts");
+    }
+}
+
+#[test]
+fn a_failure_that_is_reported_beside_a_child_that_is_not_ready_is_told_at_once() {
     let mut w = silent();
     w.run(MINUTE);
+    w.change_parent("db", |p| p.reported_failure = ReportedFailure::Temporary);
+    w.run(1_000);
     assert_eq!(w.says("db"), "AllChildrenReady");
-    w.change_parent("db", |p| p.reported_failure = ReportedFailure::Unattributed);
-    w.run(10);
+    w.turn("web", Failed);
+    w.run(200);
     assert_eq!(w.says("db"), "OperatorFailed");
 }
 

@@ -21,6 +21,8 @@ use crate::world::{BudgetReading, ModelMark, ModelObject, ModelSteadiness};
 
 /// Longest time for which a workload may have a spec that its controller has not observed.
 const MAX_UNOBSERVED: Duration = Duration::from_secs(1);
+/// Longest time for which a True stands although the status of the parent says that it has failed.
+const FAILURE_PASSES: Duration = Duration::from_secs(10);
 
 /// The judge of the engine's answers.
 #[derive(Default)]
@@ -171,6 +173,10 @@ fn check_answer(
         check_dropped(at, policy, parent, (&phase, steadiness_by(BudgetReading::Narrowest)), &sum);
     }
     check_lags(at, policy, parent, said, &sum, &phase);
+    if turned && is_known && !is_taken_over && sum.reason == Some(ParentReason::OperatorFailed) {
+        let name = at.describe_object(parent);
+        at.fail_invariant("no false ready", format_args!("{name}: its status says that it has failed"));
+    }
     if turned && !is_ready_as_judged && is_by_rules_in_force {
         let name = at.describe_object(parent);
         at.fail_invariant("no false ready", format_args!("{name}: a child awaits its rule"));
@@ -200,11 +206,13 @@ fn check_lags(
     let ends = |since: Option<i64>, span: Duration| {
         since.is_some_and(|since| since + kept_for_ms(at, span) < at.now)
     };
-    if ends(phase.kept_since, policy.longest_kept()) {
+    let reports_failure = sum.reason == Some(ParentReason::OperatorFailed);
+    let passes = if reports_failure { FAILURE_PASSES } else { Duration::ZERO };
+    if ends(phase.kept_since, policy.longest_kept().max(passes)) {
         fail("True is kept for no longer than its grace");
     }
     // With a grace it may be one after the other.
-    if policy.grace.is_zero() && ends(phase.kept_loosely_since, MAX_UNOBSERVED) {
+    if policy.grace.is_zero() && !reports_failure && ends(phase.kept_loosely_since, MAX_UNOBSERVED) {
         fail("True is kept for no longer than its grace");
     }
 }
@@ -250,7 +258,7 @@ fn check_dropped(
             && at.now + MAX_ANSWER_LAG_MS < whole_at + saturating_millis(policy.limits.pending)
     };
     // A rule that has not come round to a child says nothing of what its controller says.
-    let is_known = sum.reason != Some(ParentReason::ChildrenUnknown);
+    let is_known = !matches!(sum.reason, Some(ParentReason::ChildrenUnknown | ParentReason::OperatorFailed));
     let has_to_stay = steadiness == ModelSteadiness::Available
         && is_known
         && policy.keeps(sum.reason, steadiness)

@@ -39,7 +39,9 @@ impl<'a> StoreShortfall<'a> {
         if parent.mark == ModelMark::NotYet {
             return Some(ParentReason::ChildrenPending);
         }
-        self.judge.sum_children(policy, parent, &|model| self.weigh_parent(model)).reason
+        // How long a failure that its status reports may last, the judge of answers knows.
+        let parent = ModelObject { failure: None, ..parent.clone() };
+        self.judge.sum_children(policy, &parent, &|model| self.weigh_parent(model)).reason
     }
 
     fn weigh_parent(&self, model: &ModelObject) -> Option<NaiveWeight> {

@@ -92,10 +92,10 @@ impl Sabotage {
     pub fn violated_invariant(self) -> &'static str {
         match self {
             Sabotage::NoSettle | Sabotage::NoEvidence => "no false ready",
-            Sabotage::FailuresUnread
-            | Sabotage::StaleLooksNew
-            | Sabotage::NoSweep
-            | Sabotage::OldRuleKept => "answers follow what was shown",
+            Sabotage::FailuresUnread => "True is kept for no longer than its grace",
+            Sabotage::StaleLooksNew | Sabotage::NoSweep | Sabotage::OldRuleKept => {
+                "answers follow what was shown"
+            }
             Sabotage::SyncedEarly => "nothing is said before everything was seen",
             Sabotage::BlindnessForgiven => "blindness is not readiness",
             Sabotage::NoGuards => "identity is the uid",

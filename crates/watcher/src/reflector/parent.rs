@@ -89,8 +89,7 @@ pub(super) fn read_parent_row(
     before: &PreviousParentState,
     last: Option<&LastWrite>,
 ) -> ParentRow {
-    let RulesOfParent { rules, outranked, .. } = of_parent;
-    let meta = &child.meta;
+    let (RulesOfParent { rules, outranked, .. }, meta) = (of_parent, &child.meta);
     let mut status = read_status(object, interest, of_parent, last);
     status.restore_managers(&before.managers);
     let counted = NonZeroI64::new(meta.generation.max(0));

@@ -134,7 +134,7 @@ pub(crate) fn agrees_with(
 pub(crate) fn check_turned_true(
     at: &JudgedMoment<'_>,
     policy: &PolicyDef,
-    parent: &ModelObject,
+    (parent, sum): (&ModelObject, &NaiveSum),
     phase: &CheckedGeneration,
 ) {
     // Where another client has the condition, nothing would record how long it has held.
@@ -143,6 +143,9 @@ pub(crate) fn check_turned_true(
     let hold = hold.map_or(0, |_| saturating_millis(policy.hold));
     let settle = saturating_millis(policy.settle);
     let name = at.describe_object(parent);
+    if sum.reason == Some(ParentReason::OperatorFailed) {
+        at.fail_invariant("no false ready", format_args!("{name}: its status says that it has failed"));
+    }
     if !phase.handled {
         at.fail_invariant("no false ready", format_args!("{name}: its operator has not handled it"));
     }

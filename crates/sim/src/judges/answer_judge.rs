@@ -173,16 +173,12 @@ fn check_answer(
         check_dropped(at, policy, parent, (&phase, steadiness_by(BudgetReading::Narrowest)), &sum);
     }
     check_lags(at, policy, parent, said, &sum, &phase);
-    if turned && is_known && !is_taken_over && sum.reason == Some(ParentReason::OperatorFailed) {
-        let name = at.describe_object(parent);
-        at.fail_invariant("no false ready", format_args!("{name}: its status says that it has failed"));
-    }
     if turned && !is_ready_as_judged && is_by_rules_in_force {
         let name = at.describe_object(parent);
         at.fail_invariant("no false ready", format_args!("{name}: a child awaits its rule"));
     }
     if turned && is_known && !is_taken_over {
-        check_turned_true(at, policy, parent, &phase);
+        check_turned_true(at, policy, (parent, &sum), &phase);
     }
 }
 

@@ -200,29 +200,35 @@ impl CheckedParents {
             };
             self.phases.insert(key.clone(), phase);
         }
-        let is_of_former = self.is_of_former(policy, parent);
         if let Some(phase) = self.phases.get_mut(&key) {
             phase.handled |= parent.mark == ModelMark::Handled || is_told_handled;
             let since = phase.said_handled_since.unwrap_or(at.now);
             phase.said_handled_since = (parent.mark == ModelMark::Handled).then_some(since);
+        }
+        self.note_recorded(at, policy, parent);
+    }
+
+    /// Notes since when the parent has not been ready, as far as what stands on it says that.
+    fn note_recorded(&mut self, at: &JudgedMoment<'_>, policy: &PolicyDef, parent: &ModelObject) {
+        let is_of_former = self.is_of_former(policy, parent);
+        let Some(phase) = self.find_mut(policy, parent) else { return };
+        let said = entry_of(policy, parent).filter(|said| said.observed == parent.generation);
+        let is_silent = || {
+            !at.core.engine.is_open(policy.id)
+                || awaits_child_list(at, policy, parent, &at.shown.all_observed())
+        };
+        if let Some(said) = said.filter(|said| said.status == "False") {
             // Before this process says anything, or True, a predecessor's last word dates what it says.
-            let said = entry_of(policy, parent).filter(|said| said.observed == parent.generation);
-            let is_silent = || {
-                !at.core.engine.is_open(policy.id)
-                    || awaits_child_list(at, policy, parent, &at.shown.all_observed())
-            };
-            let has_been_ready = phase.last_ready_at.is_some();
-            let dates = |said: &&ModelCondition| said.status == "False" && (!has_been_ready || is_silent());
-            if let Some(said) = said.filter(dates) {
+            if phase.last_ready_at.is_none() || is_silent() {
                 phase.unready_at_earliest = phase.unready_at_earliest.min(said.since);
             }
             // What a former process has turned to False was perhaps True until then, for all that this one knows.
-            if let Some(said) = said.filter(|said| is_of_former && said.status == "False") {
+            if is_of_former {
                 phase.unready_at_latest = phase.unready_at_latest.max(said.since);
             }
-            if is_told_late(parent) {
-                phase.unready_at_earliest = 0;
-            }
+        }
+        if is_told_late(parent) {
+            phase.unready_at_earliest = 0;
         }
     }
 

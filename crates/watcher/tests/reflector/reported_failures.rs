@@ -92,6 +92,16 @@ fn what_rollcall_said_of_whichever_release_is_no_failure_of_the_parents() {
 }
 
 #[test]
+fn a_copy_of_what_rollcall_said_of_a_part_is_no_failure_of_the_whole() {
+    let said = condition("Ready", "False", "ChildrenFailed", "1 of 1 not ready: Pod a failed");
+    let copied = json!({"phase": "Running", "clusterStatus": {"state": "ready", "conditions": [said]}});
+    assert_eq!(failure_of(1, &copied), (ReportedFailure::None, None));
+    let own = condition("Ready", "False", "HeadFailed", "no head");
+    let theirs = json!({"phase": "Running", "clusterStatus": {"state": "ready", "conditions": [own]}});
+    assert_eq!(failure_of(1, &theirs), (Temporary, Some("Ready=False: HeadFailed".to_owned())));
+}
+
+#[test]
 fn a_generation_that_rollcall_or_a_default_keeps_says_nothing_of_the_failure() {
     for manager in ["rollcall", "kube-apiserver"] {
         let mut parent = widget(5, 2, &json!({"phase": "Failed", "observedGeneration": 2}));
@@ -115,19 +125,21 @@ fn a_policy_may_ignore_what_the_parent_says_of_itself() {
 
 #[test]
 fn what_the_status_said_of_a_failure_is_no_failure_of_a_kopf_handler_once_it_is_over() {
-    use aggregator::HandledEvidence::Handled;
-    let reflector = Reflector::new(|| ());
-    let mut parent = widget(
-        5,
-        3,
-        &json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "False", "reason": "OperatorFailed",
-            "message": "the operator failed to handle generation 3: its status says phase Failed",
-            "observedGeneration": 3}]}),
-    );
-    parent["metadata"]["annotations"] =
-        json!({"kopf.zalando.org/last-handled-configuration": "{\"spec\":{\"size\":1}}\n"});
-    apply(&reflector, &parents(vec![]), &parent);
-    let id = reflector.find_object(&uid(1_000)).unwrap();
-    let evidence = reflector.with_view(id, NOW, |view| view.unwrap().parent.unwrap().evidence);
-    assert_eq!(evidence, Handled);
+    use aggregator::HandledEvidence::{GivenUp, Handled};
+    for (message, evidence) in [
+        ("the operator failed to handle generation 3: its status says phase Failed", Handled),
+        ("the operator failed to handle generation 3", Handled),
+        ("the operator failed to handle generation 3: handler a failed: no such image", GivenUp),
+    ] {
+        let reflector = Reflector::new(|| ());
+        let told = json!({"type": "Ready", "status": "False", "reason": "OperatorFailed", "message": message,
+            "observedGeneration": 3});
+        let mut parent = widget(5, 3, &json!({"phase": "Running", "conditions": [told]}));
+        parent["metadata"]["annotations"] =
+            json!({"kopf.zalando.org/last-handled-configuration": "{\"spec\":{\"size\":1}}\n"});
+        apply(&reflector, &parents(vec![]), &parent);
+        let id = reflector.find_object(&uid(1_000)).unwrap();
+        let read = reflector.with_view(id, NOW, |view| view.unwrap().parent.unwrap().evidence);
+        assert_eq!(read, evidence, "{message}");
+    }
 }

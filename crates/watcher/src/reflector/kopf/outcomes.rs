@@ -45,7 +45,10 @@ impl SeenFailure {
     /// What an earlier process saw, and told the parent.
     fn from_entry(generation: i64, entry: &OwnedCondition) -> Option<SeenFailure> {
         let text = entry.message().split_once(": ").map(|(_, rest)| rest);
-        if text.is_some_and(|text| text.starts_with(STATUS_REPORTS)) {
+        // A failure of handlers names them, unless the schema has no messages. What names none was written as it passed.
+        let is_of_handlers =
+            text.map_or(entry.message().is_empty(), |text| !text.starts_with(STATUS_REPORTS));
+        if !is_of_handlers {
             return None;
         }
         // A text beside the outcome may follow them.

@@ -178,11 +178,12 @@ impl ConditionRenderer<'_> {
 
     /// What failed: handlers, as far as the operator reports them, or what the parent's status says of it.
     fn failure_text(&self, parent: ObjectId) -> String {
-        let progress = self.operator_progress(parent);
-        let reported = self.causes.reflector.read_row(parent, |row| {
-            Some(format!(": {STATUS_REPORTS}{}", row.parent.as_ref()?.reported_failure()?))
+        let said = self.causes.reflector.read_row(parent, |row| {
+            let parent = row.parent.as_ref()?;
+            let reported = || Some(format!(": {STATUS_REPORTS}{}", parent.reported_failure()?));
+            parent.progress().map(|handlers| format!(": {handlers}")).or_else(reported)
         });
-        if progress.is_empty() { reported.flatten().unwrap_or_default() } else { progress }
+        said.flatten().unwrap_or_default()
     }
 
     /// Progress that the operator reports; else what is wrong with the proof that is awaited.

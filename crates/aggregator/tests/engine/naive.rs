@@ -164,12 +164,14 @@ pub(crate) fn answer(harness: &EngineHarness, name: &str, id: PolicyId) -> Naive
 /// Returns `true` if a condition that already says True may go on to: under a tolerant policy where whatever is not ready is
 /// steady, with grace where nothing failed.
 pub(crate) fn may_stay_ready(harness: &EngineHarness, name: &str, id: PolicyId) -> bool {
-    let parent = harness.objects[name].parent.as_ref();
-    // A failure that its status reports may pass in a moment.
-    if parent.is_some_and(|parent| parent.reported_failure != ReportedFailure::None) {
-        return true;
-    }
     let policy = &harness.policies[&id];
+    let parent = harness.objects[name].parent.as_ref().unwrap();
+    // A failure that its status reports may pass in a moment, where nothing else is wrong.
+    if parent.reported_failure != ReportedFailure::None {
+        let groups: Vec<_> =
+            policy.indexed_groups().map(|(group, _)| children(harness, name, id, group)).collect();
+        return of_children(parent, policy, id, &groups).0 == ParentReason::AllChildrenReady;
+    }
     let groups = policy.indexed_groups().filter(|(_, group)| group.role == GroupRole::Critical);
     let children: Vec<_> = groups.flat_map(|(at, _)| children(harness, name, id, at)).collect();
     let steady = |(_, w): &(String, ChildWeight)| {

@@ -222,7 +222,7 @@ fn may_be_kept(
     steadiness: ModelSteadiness,
 ) -> bool {
     said == Some(ParentReason::AllChildrenReady)
-        && policy.keeps(sum.reason, steadiness)
+        && (sum.may_pass || policy.keeps(sum.reason, steadiness))
         && parent.deleted.is_none()
         && parent.mark != ModelMark::NotYet
 }
@@ -254,7 +254,7 @@ fn check_dropped(
             && at.now + MAX_ANSWER_LAG_MS < whole_at + saturating_millis(policy.limits.pending)
     };
     // A rule that has not come round to a child says nothing of what its controller says.
-    let is_known = !matches!(sum.reason, Some(ParentReason::ChildrenUnknown | ParentReason::OperatorFailed));
+    let is_known = sum.reason != Some(ParentReason::ChildrenUnknown);
     let has_to_stay = steadiness == ModelSteadiness::Available
         && is_known
         && policy.keeps(sum.reason, steadiness)

@@ -26,6 +26,8 @@ pub(crate) struct NaiveSum {
     pub(crate) stalled: bool,
     /// Names of the children with the worst level.
     pub(crate) worst: Vec<String>,
+    /// The reason is a failure that the parent's own status reports, and nothing else is wrong: that may pass in a moment.
+    pub(crate) may_pass: bool,
 }
 
 /// Returns `true` if `model` counts for `parent` in this group.
@@ -123,8 +125,11 @@ impl NaiveJudge<'_> {
         rolled: &dyn Fn(&ModelObject) -> Option<NaiveWeight>,
     ) -> NaiveSum {
         if let Some(failure) = parent.failure {
-            let stalled = failure.reach == FailureReach::Final;
-            return NaiveSum { reason: Some(ParentReason::OperatorFailed), stalled, worst: Vec::new() };
+            let whole = ModelObject { failure: None, ..parent.clone() };
+            let may_pass = self.sum_children(policy, &whole, rolled).reason.is_none();
+            let (reason, stalled) =
+                (Some(ParentReason::OperatorFailed), failure.reach == FailureReach::Final);
+            return NaiveSum { reason, stalled, worst: Vec::new(), may_pass };
         }
         let (mut counted, mut names) = (Vec::<NaiveWeight>::new(), Vec::new());
         let (mut missing, mut surplus, mut total, mut some_ready) = (false, false, 0, false);
@@ -176,7 +181,7 @@ impl NaiveJudge<'_> {
         };
         let least = names.iter().map(|(level, _)| *level).min();
         let worst = names.into_iter().filter(|(l, _)| Some(*l) == least && *l != Level::Ready);
-        NaiveSum { reason, stalled, worst: worst.map(|(_, name)| name).collect() }
+        NaiveSum { reason, stalled, worst: worst.map(|(_, name)| name).collect(), may_pass: false }
     }
 
     /// A child's own deletion outweighs the state of its children.

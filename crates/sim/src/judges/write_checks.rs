@@ -157,8 +157,9 @@ fn is_kept(
     let mut stands = stands_unjudged(at, policy, models);
     stands.extend(overdue.map(|(uid, _)| (uid, Level::Unknown)));
     let steadiness = at.naive_steadiness(&stands, policy, parent, (models, whole_at), BudgetReading::Widest);
+    let sum = at.naive_sum_with(stands, policy, parent, models);
     said.map_or_else(was_kept, |said| said.status == "True")
-        && policy.keeps(at.naive_sum_with(stands, policy, parent, models).reason, steadiness)
+        && (sum.may_pass || policy.keeps(sum.reason, steadiness))
 }
 
 /// What stands for children that await their rule keeps an answer; where it turns, is looked at elsewhere.

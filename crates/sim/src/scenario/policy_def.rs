@@ -105,11 +105,10 @@ impl PolicyDef {
     /// Returns `true` if the policy keeps True for a while though children are not ready for this reason, which can be counted on
     /// this far.
     pub(crate) fn keeps(&self, reason: Option<ParentReason>, steadiness: ModelSteadiness) -> bool {
-        // A failure that its status reports may pass in a moment.
-        if reason == Some(ParentReason::OperatorFailed) {
-            return true;
-        }
-        let fails = matches!(reason, Some(ParentReason::ChildrenFailed | ParentReason::ChildrenStuck));
+        let fails = matches!(
+            reason,
+            Some(ParentReason::ChildrenFailed | ParentReason::ChildrenStuck | ParentReason::OperatorFailed)
+        );
         let is_steady = self.is_tolerant() && steadiness != ModelSteadiness::Unsteady;
         reason.is_some() && !fails && (is_steady || !self.grace.is_zero())
     }

@@ -172,9 +172,8 @@ fn heed_failure(
     rules: &[&ParentRule],
     status: &ParentStatus,
 ) -> Option<StatusFailure> {
-    let is_heeded = rules.iter().any(|rule| rule.own_status == OwnStatusRule::Failures);
-    let find = || StatusFailure::find(interest.judge, &child.facts, status, interest.counted);
-    if is_heeded { find() } else { None }
+    rules.iter().find(|rule| rule.own_status == OwnStatusRule::Failures)?;
+    StatusFailure::find(interest.judge, &child.facts, status, interest.counted)
 }
 
 /// Returns `true` if what Rollcall says on a parent that is being deleted is to be said otherwise, or to be taken away.

@@ -54,7 +54,7 @@ fn what_is_not_implemented_is_501_and_named() {
             b"k8s\0",
             "vnd.kubernetes.protobuf",
         ),
-        ("GET", format!("{DEPLOYMENT}/scale"), "", b"", "deployments/scale"),
+        ("GET", "/apis/batch/v1/namespaces/default/jobs/a/scale".to_owned(), "", b"", "jobs/scale"),
         ("GET", format!("{POD}/log"), "", b"", "pods/log"),
         ("POST", format!("{POD}/exec"), "", b"", "pods/exec"),
         ("POST", format!("{POD}/eviction"), "application/json", b"{}", "pods/eviction"),

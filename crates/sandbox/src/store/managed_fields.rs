@@ -48,6 +48,7 @@ impl ObjectWrite {
             None => "",
             Some(SubresourceKind::Status) => "status",
             Some(SubresourceKind::Finalize) => "finalize",
+            Some(SubresourceKind::Scale) => "scale",
         }
     }
 
@@ -57,7 +58,7 @@ impl ObjectWrite {
             None => !(field == "status" && self.kind.status),
             Some(SubresourceKind::Status) if self.kind.traits.custom => field == "status",
             Some(SubresourceKind::Status) => field != "spec",
-            Some(SubresourceKind::Finalize) => field == "spec",
+            Some(SubresourceKind::Finalize | SubresourceKind::Scale) => field == "spec",
         }
     }
 }

@@ -44,6 +44,7 @@ mod response_form;
 mod review;
 mod route;
 mod sandbox_store;
+mod scale;
 mod schema;
 mod selector;
 mod server_json;

@@ -12,9 +12,9 @@ use super::message::{EpochMillis, StoreRequest, StoreResponse};
 use super::meta::{self, meta_mut};
 use super::patch::{self, PatchType};
 use super::refusal::StoreRefusal;
-use super::route::RequestTarget;
+use super::route::{RequestTarget, SubresourceKind};
 use super::selector::ListSelector;
-use super::{decode, list, response_form, update};
+use super::{decode, list, response_form, scale, update};
 
 /// One request on stored objects, and the objects that it reads or writes.
 pub(super) struct ResourceRequest<'a> {
@@ -76,6 +76,9 @@ impl ResourceRequest<'_> {
 
     fn put(self) -> Result<StoreResponse, StoreRefusal> {
         let (kind, target) = (&self.target.kind, self.target);
+        if self.is_scale() {
+            return Err(StoreRefusal::not_implemented(&target.describe_request()));
+        }
         let mut object = update::decode_replacement(target, self.request)?;
         let write = self.object_write();
         let Some(old) = self.stored_object() else {
@@ -95,7 +98,12 @@ impl ResourceRequest<'_> {
         let kind = &self.target.kind;
         let how = PatchType::from_request(kind, self.request)?;
         let old = self.stored_object().ok_or_else(|| self.target.not_found())?;
-        let new = patch::patch_object(how, self.target, self.request, &kind.render_version(&old))?;
+        let shown = kind.render_version(&old);
+        let new = if self.is_scale() {
+            scale::patch_replicas(self.target, self.request, &shown)?
+        } else {
+            patch::patch_object(how, self.target, self.request, &shown)?
+        };
         let updated = self.objects.replace_object(&self.object_write(), &old, new)?;
         Ok(self.show_object(200, &updated))
     }
@@ -140,6 +148,10 @@ impl ResourceRequest<'_> {
         self.objects.storage().object(self.target.kind.storage, &self.target.key()).cloned()
     }
 
+    fn is_scale(&self) -> bool {
+        self.target.subresource == Some(SubresourceKind::Scale)
+    }
+
     fn object_write(&self) -> ObjectWrite {
         let write = ObjectWrite::new(self.now, &self.target.kind, self.request);
         ObjectWrite { subresource: self.target.subresource, ..write }
@@ -148,6 +160,9 @@ impl ResourceRequest<'_> {
     /// Shows one object in the version and the representation that the client asks for.
     fn show_object(&self, status: u16, object: &Arc<Value>) -> StoreResponse {
         let object = self.target.kind.render_version(object);
+        if self.is_scale() {
+            return StoreResponse::json(status, &scale::to_scale(&object));
+        }
         StoreResponse::json(status, &*response_form::render_one(self.request, &object))
     }
 }

@@ -8,6 +8,7 @@ use super::message::{StoreRequest, StoreResponse};
 use super::openapi;
 use super::refusal::StoreRefusal;
 use super::registry::KindRegistry;
+use super::scale;
 
 /// Target of a path.
 pub(super) enum RequestRoute {
@@ -30,6 +31,8 @@ pub(super) enum SubresourceKind {
     Status,
     /// Subresource of Namespaces: a write to it may change `spec.finalizers`.
     Finalize,
+    /// Subresource of workloads: a write to it may change `spec.replicas`.
+    Scale,
 }
 
 impl RequestTarget {
@@ -127,6 +130,7 @@ fn parse_subresource(
     match sub {
         None => Ok(None),
         Some("status") if kind.status => Ok(Some(SubresourceKind::Status)),
+        Some("scale") if scale::is_scalable(kind) => Ok(Some(SubresourceKind::Scale)),
         Some("finalize") if kind.plural == "namespaces" => Ok(Some(SubresourceKind::Finalize)),
         Some(
             known @ ("scale"

@@ -228,6 +228,20 @@ impl SandboxStore {
         )
     }
 
+    /// Sets the number of replicas of a workload through its subresource `scale`, as an autoscaler does.
+    pub fn scale_object(
+        &mut self,
+        now: EpochMillis,
+        api_version: &str,
+        kind: &str,
+        namespace: &str,
+        name: &str,
+        replicas: i64,
+    ) -> Result<Arc<Value>, StoreRefusal> {
+        let patch = json!({ "spec": { "replicas": replicas } });
+        self.send_merge_patch(now, api_version, kind, namespace, name, &patch, "/scale")
+    }
+
     #[expect(clippy::too_many_arguments, reason = "the address of an object has four parts")]
     fn send_merge_patch(
         &mut self,

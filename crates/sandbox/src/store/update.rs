@@ -182,7 +182,8 @@ fn keep_other_half(write: &ObjectWrite, old: &Value, new: &mut Value) {
             *new = old.clone();
             set_field(&mut new["spec"], "finalizers", &finalizers);
         }
-        None => {}
+        // Nothing else was taken from its body.
+        None | Some(SubresourceKind::Scale) => {}
     }
     if kind.plural == "namespaces" && !kind.traits.custom && write.subresource.is_none() {
         set_field(new, "spec", &old["spec"]);

@@ -49,7 +49,7 @@ pub use reason_token::ReasonToken;
 pub use rules::{KnownBeside, steadiness_beside, whole_replicas};
 pub use steadiness::Steadiness;
 pub use stuck_limits::StuckLimits;
-pub use text::BoundedText;
+pub use text::{BoundedText, is_line_break};
 pub use time::{OptionalTime, Time, millis_to_seconds, saturating_millis};
 pub use unready_since::{SinceSource, UnreadySince, unready_since};
 pub use verdict::{Assessment, Level, Verdict};

@@ -63,7 +63,7 @@ fn is_ticking(word: &str) -> bool {
 }
 
 /// Returns `true` for what would end a line, or change how the rest of it is read.
-fn is_line_break(letter: char) -> bool {
+pub fn is_line_break(letter: char) -> bool {
     // Marks, overrides and isolates of direction show what follows in another order.
     letter.is_control()
         || matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

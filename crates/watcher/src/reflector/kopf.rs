@@ -277,7 +277,8 @@ fn parse_handler_progress(text: &str) -> Option<HandlerProgress> {
 
 /// Returns the message on one line of bounded length.
 fn quote_line(message: &str) -> String {
-    let words = message.split_whitespace();
+    let ends_word = |letter: char| letter.is_whitespace() || readiness::is_line_break(letter);
+    let words = message.split(ends_word).filter(|word| !word.is_empty());
     let mut line = String::new();
     for word in words {
         if !line.is_empty() {

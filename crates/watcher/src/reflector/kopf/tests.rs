@@ -145,6 +145,13 @@ fn a_long_note_is_read_and_quoted_in_short() {
 }
 
 #[test]
+fn nothing_that_is_quoted_of_a_handler_changes_how_the_rest_is_read() {
+    let noted = json!({"progress": {"create\u{1b}[2J": progress(1, "no\r\n\u{202e}ecalp\u{7}\u{2066} in \u{1b}]0;x")}});
+    let said = says(&json!({}), &noted).1;
+    assert_eq!(said.as_deref(), Some("handler create [2J is retrying: no ecalp in ]0;x"));
+}
+
+#[test]
 fn of_two_operators_both_must_have_handled_it() {
     let mark = |size: u32| format!("{{\"spec\":{{\"size\":{size}}}}}\n");
     let both = |first: u32, second: u32| {

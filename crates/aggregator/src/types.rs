@@ -265,8 +265,8 @@ pub struct ObjectView<'a> {
     pub kind: KindId,
     /// Weight of the verdict for each rule index; at least one.
     pub weights: &'a [ChildWeight],
-    /// Changes with `metadata.generation`.
-    pub generation: u32,
+    /// Changes when the object is wanted to be something else than before, and not when it is only scaled beside its operator.
+    pub spec_mark: u32,
     /// Creation time.
     pub created: Time,
     /// Hash of the name, for groups that expect names.

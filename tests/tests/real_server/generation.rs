@@ -314,3 +314,57 @@ async fn the_field_is_left_to_whoever_writes_the_status_unless_a_policy_says_oth
     tenant.until("Database/other", says("Ready", "True").and(observed(1))).await?;
     Ok(())
 }
+
+/// Scales a Deployment as an autoscaler does, through the subresource.
+async fn scale_beside(tenant: &TestTenant, replicas: u32) -> Result<()> {
+    let path =
+        format!("{}/scale?fieldManager=kube-controller-manager", tenant.address("Deployment/web")?.path());
+    let body = json!({ "spec": { "replicas": replicas } }).to_string().into_bytes();
+    tenant.admin.send(Method::PATCH, &path, "application/merge-patch+json", body).await?;
+    let scaled = StateExpectation::new("scaled", move |web| {
+        web["status"]["observedGeneration"] == web["metadata"]["generation"]
+            && web["status"]["readyReplicas"] == json!(replicas)
+    });
+    tenant.until("Deployment/web", scaled).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_an_autoscaler_does_to_a_child_is_no_deed_of_the_operator() -> Result<()> {
+    let tenant = TestTenant::start("scaled-beside").await?;
+    tenant.crd_with_defaults(&CrdBuilder::new("Database")).await?;
+    let spec = json!({ "children": [tenant.child("Deployment")], "settle": "300ms" });
+    tenant.policy("db", "Database", spec).await?;
+    let _rollcall = tenant.rollcall(&[]).await?;
+    let db = tenant.create(tenant.custom("Database", "db")).await?;
+    tenant.create(owned_by(&db, deployment("web", 1))).await?;
+    tenant.until("Database/db", says("Ready", "True").and(observed(1))).await?;
+    // Behind our own word its own leaves no trace: what it does to its children is what shows that it acts.
+    observe(&tenant, StatusWrite::Merge, 1).await?;
+    let waits = || because("Ready", "ChildrenPending").and(current("Ready"));
+    let image = |image: &str| {
+        let containers = json!([{ "name": "main", "image": image }]);
+        json!({ "spec": { "template": { "spec": { "containers": containers } } } })
+    };
+    for (size, deed) in [(2, image("example.test/app:2")), (3, json!({ "spec": { "replicas": 4 } }))] {
+        let recorder = StateRecorder::start(&tenant, &["Database"]).await?;
+        tenant.change("Database/db", json!({ "spec": { "size": size } })).await?;
+        tenant.until("Database/db", waits()).await?;
+        for replicas in [2, 3, 1] {
+            scale_beside(&tenant, replicas).await?;
+        }
+        nothing_is_done(&tenant).await?;
+        tenant.until("Database/db", waits().and(observed(size - 1))).await?;
+        let recording = recorder.stop().await?;
+        let parent = tenant.address("Database/db")?;
+        let said = recording.said(&parent, "Ready").into_iter().filter(|said| said.generation == size);
+        let statuses: Vec<Value> = said.map(|said| said.entry["status"].clone()).collect();
+        assert!(statuses.iter().all(|status| status == "Unknown"), "{statuses:?}");
+        // What the operator does is, be it another template or another number.
+        tenant.change("Deployment/web", deed).await?;
+        tenant.until("Database/db", says("Ready", "True").and(current("Ready"))).await?;
+        // Our word about this generation may hide the operator's again.
+        tenant.until("Database/db", observed(size)).await?;
+    }
+    Ok(())
+}

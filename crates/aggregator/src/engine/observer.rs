@@ -28,8 +28,8 @@ impl ObjectObserver<'_> {
         let node = self.scheduler.graph.node_mut(id);
         (node.kind, node.name) = (view.kind, view.name);
         let first = !std::mem::replace(&mut node.present, true);
-        let respecified = !first && node.generation != view.generation;
-        node.generation = view.generation;
+        let respecified = !first && node.spec_mark != view.spec_mark;
+        node.spec_mark = view.spec_mark;
         node.set_created(view.created);
         node.set_weights(view.weights);
         self.observations.set_recheck(id, node, view.recheck, self.now);
@@ -63,7 +63,7 @@ impl ObjectObserver<'_> {
         let node = self.scheduler.graph.node_mut(id);
         self.observations.set_recheck(id, node, None, self.now);
         node.set_weights(&[]);
-        node.generation = 0;
+        node.spec_mark = 0;
         // Evaluations that children still refer to are kept; everything else is dropped before the slot is reused.
         let evaluations = node.parent.take().map(|parent| parent.evaluations);
         if let Some(evaluations) = evaluations.filter(|held| !held.as_slice().is_empty()) {

@@ -30,7 +30,8 @@ pub(crate) struct GraphNode {
     pub(crate) edges: InlineVec<ChildEdge>,
     pub(crate) links: InlineVec<ChildLink>,
     pub(crate) name: u64,
-    pub(crate) generation: u32,
+    /// Changes when the object is wanted to be something else.
+    pub(crate) spec_mark: u32,
     pub(crate) kind: KindId,
     /// When it was created, in seconds.
     created: u32,
@@ -53,7 +54,7 @@ impl Default for GraphNode {
             edges: InlineVec::default(),
             links: InlineVec::default(),
             name: 0,
-            generation: 0,
+            spec_mark: 0,
             kind: KindId::default(),
             created: 0,
             weight: UNSEEN_WEIGHT,
@@ -94,7 +95,7 @@ impl GraphNode {
     /// Returns `true` if the object was observed as the reflector shows it now.
     pub(crate) fn is_shown_as(&self, view: &ObjectView<'_>) -> bool {
         let (first, further) = split_weights(view.weights);
-        (self.kind, self.name, self.generation, self.weight) == (view.kind, view.name, view.generation, first)
+        (self.kind, self.name, self.spec_mark, self.weight) == (view.kind, view.name, view.spec_mark, first)
             && self.links.as_slice() == view.links
             && *self.further_weights == *further
     }

@@ -262,7 +262,7 @@ impl EngineHarness {
         let view = ObjectView {
             kind: object.kind,
             weights: &weights,
-            generation: object.generation,
+            spec_mark: object.generation,
             created: object.created,
             name: hash(name),
             links: &links,

@@ -134,7 +134,7 @@ fn a_verdict_that_changes_now_has_changed() {
     let view = aggregator::ObjectView {
         kind: CHILDREN,
         weights: &weights,
-        generation: 1,
+        spec_mark: 1,
         recheck: Some(now),
         ..aggregator::ObjectView::default()
     };

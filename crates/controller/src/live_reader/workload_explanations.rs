@@ -49,7 +49,7 @@ impl WorkloadExplanation {
     fn is_of(&self, workload: &UnreadyWorkload) -> bool {
         let kept = &self.workload;
         kept.uid == workload.uid
-            && kept.generation == workload.generation
+            && kept.spec_mark == workload.spec_mark
             && (kept.version == workload.version || workload.event_explained.is_none())
             && Arc::ptr_eq(&kept.interest, &workload.interest)
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::manifests;
 use crate::scenario::Dice;
@@ -42,7 +42,7 @@ impl ChurnActors {
             0..3 => {
                 let wanted = object["spec"]["replicas"].as_i64().unwrap_or(1);
                 let scaled = (wanted + self.dice.between(-1, 2)).clamp(0, 6);
-                world.patch_object(&place, &json!({"spec": {"replicas": scaled}}));
+                world.scale_object(&place, scaled);
             }
             // Its controller has seen what is wanted, and so many pods are not there yet, or not any more.
             3..6 => self.say(world, &place, &object, 1),

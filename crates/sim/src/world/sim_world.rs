@@ -169,6 +169,15 @@ impl SimWorld {
         self.log_refusal("patch", done.map(drop));
     }
 
+    /// Sets the number of a workload's replicas as an autoscaler does.
+    pub(crate) fn scale_object(&mut self, place: &SimObjectRef, replicas: i64) {
+        let api = self.api_kind(place.kind).clone();
+        let (version, now) = (api.api_version(), self.now());
+        let done = self.store.scale_object(now, &version, &api.kind, &place.namespace, &place.name, replicas);
+        self.timeline.log_event(format_args!("{} scaled to {replicas}", self.describe_ref(place)));
+        self.log_refusal("scale", done.map(drop));
+    }
+
     pub(crate) fn patch_status(&mut self, place: &SimObjectRef, status: &Value) {
         let api = self.api_kind(place.kind).clone();
         let (version, now, patch) = (api.api_version(), self.now(), json!({ "status": status }));

@@ -6,6 +6,7 @@ use readiness::{Assessment, Level, Time, UnreadySince};
 use super::lists::ListEpoch;
 use super::parent::ParentRow;
 use super::reevaluation::{is_reevaluation_due, next_reevaluation};
+use crate::wire::SpecMark;
 
 /// One object that a parent owns or selects, or that is a parent.
 #[derive(Clone, Debug)]
@@ -20,8 +21,8 @@ pub struct ObjectRow {
     pub namespace: NamespaceName,
     /// Its resourceVersion: an older one is never applied.
     pub version: u64,
-    /// `metadata.generation` in 32 bits: enough to tell that it has changed.
-    pub generation: u32,
+    /// Tells whether it is wanted to be something else than before.
+    pub spec_mark: SpecMark,
     /// Creation time in seconds.
     pub(super) created: u32,
     /// By which list of its kind it is known to be there.

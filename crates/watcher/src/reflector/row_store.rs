@@ -83,7 +83,7 @@ impl RowStore {
             epoch: self.plans.list_epoch(interest.id, &namespace),
             namespace,
             version: meta.resource_version,
-            generation: low_bits(meta.generation),
+            spec_mark: meta.spec_mark,
             created: meta.created.map_or(0, |t| u32::try_from(t.0 / 1_000).unwrap_or(0)),
             assessment,
             extras: RowExtras { further_assessments: beside, ..RowExtras::default() }.into_boxed(),
@@ -126,6 +126,7 @@ impl RowStore {
             match &slot.row {
                 Some(old) => {
                     let is_of_plan = plan.is_some_and(|plan| plan.has_put(&old.namespace, old.epoch));
+                    new.spec_mark = new.spec_mark.following(old.spec_mark);
                     inherit_interim(&mut new, old, is_of_plan);
                     inherit_from(&mut new, old);
                 }
@@ -224,12 +225,6 @@ impl RowStore {
     }
 }
 
-/// The lower half of a generation: it differs from those of the next four billion.
-fn low_bits(generation: i64) -> u32 {
-    let [a, b, c, d, ..] = generation.to_le_bytes();
-    u32::from_le_bytes([a, b, c, d])
-}
-
 /// An assessment that says why there is none.
 pub(super) fn unknown_assessment(reason: Reason) -> Assessment {
     Verdict::new(Level::Unknown, reason).into()
@@ -259,7 +254,7 @@ fn is_unchanged(old: &ObjectRow, new: &ObjectRow) -> bool {
     };
     parents
         && old.links == new.links
-        && old.generation == new.generation
+        && old.spec_mark == new.spec_mark
         && old.assessment == new.assessment
         && old.extras == new.extras
 }

@@ -27,7 +27,7 @@ pub(super) fn with_view<R>(
         let view = ObjectView {
             kind: row.kind,
             weights: &weights,
-            generation: row.generation,
+            spec_mark: row.spec_mark.bits(),
             created: row.created_at(),
             name: name_hash(&row.name),
             links: &links,

@@ -18,6 +18,11 @@ impl<'a> JsonCursor<'a> {
         JsonCursor { text, at: 0 }
     }
 
+    /// The text that is still to be read.
+    pub(super) fn text(&self) -> &'a str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
     /// Returns the first byte of the value; 0 at the end of the text.
     pub(super) fn peek(&mut self) -> u8 {
         let bytes = self.text.as_bytes();

@@ -62,25 +62,35 @@ pub(super) fn read_meta_field(key: &str, value: &mut JsonCursor<'_>, meta: &mut 
 }
 
 /// Reads `managedFields`, which fill a third of most objects, where something of them is asked for: by finalizers, by counts
-/// of replicas or completions, or by what is measured from the last change.
-pub(super) fn read_managed_fields(mut fields: JsonCursor<'_>, meta: &mut WireMeta, facts: &mut Facts) {
+/// of replicas or completions, or by what is measured from the last change. Returns whether the number of replicas was last set
+/// through the subresource `scale`: whoever sets it next takes the field away from that entry.
+pub(super) fn read_managed_fields(
+    mut fields: JsonCursor<'_>,
+    meta: &mut WireMeta,
+    facts: &mut Facts,
+) -> bool {
+    let mut is_scaled = false;
     let (spec, status) = (&facts.spec, &facts.status);
     let counts = [spec.replicas, spec.completions, status.desired, status.active];
     let has_counts = counts.iter().any(Option::is_some) || !status.counts.is_empty();
     let is_not_started = spec.suspended.is_some() && status.started.is_none();
     let waits_from_change = is_not_started || facts.provisioning || status.addresses == Some(0);
     if !meta.finalizers.is_empty() || has_counts || waits_from_change {
-        fields.each_element(|entry| read_manager_entry(entry, meta, facts));
+        fields.each_element(|entry| is_scaled |= read_manager_entry(entry, meta, facts));
     }
+    is_scaled
 }
 
-/// Reads one entry of `managedFields`: when its manager last changed the spec or the status, and the finalizers that it set.
-fn read_manager_entry(entry: &mut JsonCursor<'_>, meta: &mut WireMeta, facts: &mut Facts) {
-    let (mut manager, mut names, mut changed, mut is_content) = (None, Vec::new(), None, false);
+/// Reads one entry of `managedFields`: when its manager last changed the spec or the status, and the finalizers that it set. Returns
+/// whether it is about the subresource `scale`.
+fn read_manager_entry(entry: &mut JsonCursor<'_>, meta: &mut WireMeta, facts: &mut Facts) -> bool {
+    let (mut manager, mut names, mut changed) = (None, Vec::new(), None);
+    let (mut is_content, mut is_scale) = (false, false);
     let has_finalizers = !meta.finalizers.is_empty();
     entry.each_member(|key, value| match key {
         "manager" => manager = value.read_string(),
         "time" => changed = value.read_time(),
+        "subresource" => is_scale = value.read_string().is_some_and(|name| name == "scale"),
         "fieldsV1" => {
             value.each_member(|key, fields| match key {
                 "f:spec" | "f:status" => is_content = true,
@@ -100,6 +110,7 @@ fn read_manager_entry(entry: &mut JsonCursor<'_>, meta: &mut WireMeta, facts: &m
     if !manager.is_empty() {
         meta.setters.extend(names.into_iter().map(|name| (name, manager.as_ref().into())));
     }
+    is_scale && is_content
 }
 
 fn has_provisioning_annotation(metadata: &mut JsonCursor<'_>) -> bool {

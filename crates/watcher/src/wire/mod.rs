@@ -15,6 +15,7 @@ mod members;
 mod meta;
 mod parts;
 mod spec;
+mod spec_mark;
 mod status;
 mod text_pairs;
 mod wire_meta;
@@ -29,6 +30,8 @@ pub use claims::{VolumeClaims, may_be_claim_name};
 use cursor::JsonCursor;
 use members::{FieldKey, MembersVisitor, VisitedShape, value_cursor};
 use spec::SpecLists;
+use spec_mark::SpecDigest;
+pub use spec_mark::SpecMark;
 pub use wire_meta::{
     HELM_RELEASE_ANNOTATION, INVENTORY_ANNOTATION, MAX_NAME_BYTES, MAX_UID_BYTES, OwnerRef,
     TRACKING_ANNOTATION, WireMeta,
@@ -51,6 +54,7 @@ struct KeptCursors<'a> {
     managed_fields: Option<JsonCursor<'a>>,
     /// The API server sends `spec` in front of `status`.
     spec_lists: SpecLists<'a>,
+    spec_digest: SpecDigest,
 }
 
 impl ChildObject {
@@ -78,6 +82,7 @@ impl ChildObject {
             "spec" => {
                 let (spec, claims) = (&mut self.facts.spec, &mut self.claims);
                 let each = |key: &str, value: &mut JsonCursor<'de>| {
+                    kept.spec_digest.add_field(key, value.text());
                     if !claims::read_claim_field(key, value, claims) {
                         spec::read_spec_field(key, value, spec, &mut kept.spec_lists);
                     }
@@ -161,9 +166,11 @@ impl<'de> Visitor<'de> for ChildVisitor {
         while let Some(FieldKey(key)) = map.next_key()? {
             child.read_member(&key, &mut map, &mut kept)?;
         }
-        if let Some(fields) = kept.managed_fields {
-            meta::read_managed_fields(fields, &mut child.meta, &mut child.facts);
-        }
+        let is_scaled = kept
+            .managed_fields
+            .is_some_and(|fields| meta::read_managed_fields(fields, &mut child.meta, &mut child.facts));
+        let digest = child.facts.spec.replicas.map(|_| kept.spec_digest);
+        child.meta.spec_mark = SpecMark::new(child.meta.generation, digest, is_scaled);
         child.copy_meta_to_facts();
         child.meta.add_owners_from_annotations();
         Ok(child)

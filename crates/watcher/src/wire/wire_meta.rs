@@ -2,6 +2,8 @@
 
 use readiness::Time;
 
+use super::spec_mark::SpecMark;
+
 /// Annotation by which Argo CD marks the objects of an Application: `app:group/Kind:namespace/name`
 /// (argo-cd `util/argo/resource_tracking.go`).
 pub const TRACKING_ANNOTATION: &str = "argocd.argoproj.io/tracking-id";
@@ -42,6 +44,8 @@ pub struct WireMeta {
     pub resource_version: u64,
     /// `metadata.generation`; 0 where absent.
     pub generation: i64,
+    /// Tells whether the object is wanted to be something else than before.
+    pub spec_mark: SpecMark,
     /// `metadata.creationTimestamp`.
     pub created: Option<Time>,
     /// `metadata.deletionTimestamp`.

@@ -34,7 +34,7 @@ fn view<'a>(weights: &'a [ChildWeight], links: &'a [ChildLink]) -> ObjectView<'a
     ObjectView {
         kind: CHILDREN,
         weights,
-        generation: 1,
+        spec_mark: 1,
         created: NOW,
         name: 7,
         links,

@@ -1,9 +1,10 @@
 //! What those can cause who may write only a part of what Rollcall rests on: the status of policies, records of outcomes,
-//! labels of namespaces and of children, groups.
+//! labels of namespaces and of children, groups, the status of a parent.
 
 use acceptance::crd::CrdBuilder;
-use acceptance::expectation::{StateExpectation, because, gone, has, mentions, says};
+use acceptance::expectation::{StateExpectation, because, current, gone, has, mentions, says};
 use acceptance::groups::TenantGroups as _;
+use acceptance::kind::ObjectAddress;
 use acceptance::objects::{condition, deployment, job, owned_by, playing};
 use acceptance::policies::{TenantPolicies as _, policy_address};
 use acceptance::rollcall::TenantRollcall as _;
@@ -200,5 +201,78 @@ async fn who_sets_the_labels_by_which_a_policy_finds_children_adds_one_in_the_pa
     assert!(!told["status"].to_string().contains("outsider"), "{told}");
     label(&tenant.name, "stray", "db-").await?;
     tenant.until("Database/db", says("Ready", "True").and(mentions("Ready", "1 of 1 ready"))).await?;
+    Ok(())
+}
+
+/// A Database with a ready Deployment in a namespace, told to be ready.
+async fn ready_in(tenant: &TestTenant, namespace: &str) -> Result<ObjectAddress> {
+    let (mut db, mut web) = (tenant.custom("Database", "db"), deployment("web", 1));
+    for object in [&mut db, &mut web] {
+        object["metadata"]["namespace"] = json!(namespace);
+    }
+    let db = tenant.admin.create(&db).await?;
+    tenant.admin.create(&owned_by(&db, web)).await?;
+    let mut address = tenant.address("Database/db")?;
+    namespace.clone_into(&mut address.namespace);
+    tenant.until_at(&address, &says("Ready", "True")).await?;
+    Ok(address)
+}
+
+#[tokio::test]
+async fn who_writes_the_status_of_one_parent_can_let_others_of_its_kind_wait_and_makes_none_of_them_ready()
+-> Result<()> {
+    let tenant = TestTenant::start("speaks").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    let spec = json!({ "children": [tenant.child("Deployment")], "settle": "100ms" });
+    tenant.policy("db", "Database", spec).await?;
+    let elsewhere = format!("{}-else", tenant.name);
+    let space = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": elsewhere } });
+    tenant.admin.create(&space).await?;
+    let _rollcall = tenant.rollcall(&[]).await?;
+    let (own, other) = (ready_in(&tenant, &tenant.name).await?, ready_in(&tenant, &elsewhere).await?);
+    let before = tenant.admin.get(&other).await?;
+
+    // Somebody who may write the status of Databases in one namespace says which generation was handled.
+    let rule = json!({ "apiGroups": [tenant.group], "resources": ["databases", "databases/status"],
+        "verbs": ["get", "patch"] });
+    let forger = TestUser::create(&tenant, "forger", &[rule]).await?;
+    let forge = async |status: Value| {
+        let patch = json!({ "status": status }).to_string();
+        let resource = format!("databases.{}", tenant.group);
+        let args = [
+            "patch",
+            &resource,
+            "db",
+            "-n",
+            &tenant.name,
+            "--subresource=status",
+            "--type=merge",
+            "-p",
+            &patch,
+        ];
+        forger.until_done(&args).await
+    };
+    forge(json!({ "observedGeneration": 7 })).await?;
+    let respec = json!({ "spec": { "size": 2 } });
+    tenant.admin.merge(&own, "", &respec).await?;
+    // In their own namespace it counts as the operator's word.
+    tenant.until_at(&own, &says("Ready", "True").and(current("Ready"))).await?;
+    assert_eq!(tenant.admin.get(&other).await?, before, "what was told elsewhere stands");
+    // Elsewhere a generation waits for the operator to say the same, also when the forged word is gone.
+    tenant.admin.merge(&other, "", &respec).await?;
+    let waits = because("Ready", "ChildrenPending").and(current("Ready"));
+    tenant.until_at(&other, &waits).await?;
+    forge(json!({ "observedGeneration": null })).await?;
+    let touched = json!({ "metadata": { "labels": { "touched": "yes" } } });
+    tenant.admin.merge(&other, "", &touched).await?;
+    tenant.until_at(&other, &waits).await?;
+    // A failure that they report is that of their own parent.
+    forge(json!({ "phase": "Failed" })).await?;
+    tenant.until_at(&own, &because("Ready", "OperatorFailed")).await?;
+    tenant.until_at(&other, &waits).await?;
+    // A policy that concludes nothing from one parent to another is the way out.
+    let policy = policy_address(&tenant, "db")?;
+    tenant.admin.merge(&policy, "", &json!({ "spec": { "evidence": "own" } })).await?;
+    tenant.until_at(&other, &says("Ready", "True").and(current("Ready"))).await?;
     Ok(())
 }

@@ -29,6 +29,7 @@ pub mod plain_http;
 pub mod policies;
 pub mod process;
 pub mod recorder;
+pub mod recovery;
 pub mod rights;
 pub mod rollcall;
 pub mod rollcall_command;

@@ -192,7 +192,12 @@ impl RollcallProcess {
     }
 
     /// Waits until a metric's sum satisfies `enough`.
-    pub async fn until_metric(&self, metric: &str, labels: &[&str], enough: fn(f64) -> bool) -> Result<f64> {
+    pub async fn until_metric(
+        &self,
+        metric: &str,
+        labels: &[&str],
+        enough: impl Fn(f64) -> bool,
+    ) -> Result<f64> {
         let reached = async {
             loop {
                 if let Ok(value) = self.metric(metric, labels).await

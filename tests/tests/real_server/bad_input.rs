@@ -148,7 +148,7 @@ async fn a_note_of_kopf_that_cannot_be_read_is_named_and_is_no_reason_to_be_read
 
 #[tokio::test]
 async fn fifty_thousand_children_of_one_parent_are_one_answer() -> Result<()> {
-    let full = std::env::var("ROLLCALL_FULL").is_ok_and(|full| full == "1");
+    let full = acceptance::recovery::is_full();
     let count = if full { 50_000 } else { 3_000 };
     let tenant = TestTenant::start("crowd").await?;
     tenant.crd(&CrdBuilder::new("Database")).await?;

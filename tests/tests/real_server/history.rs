@@ -248,7 +248,7 @@ async fn size(tenant: &TestTenant) -> Result<usize> {
 
 #[tokio::test]
 async fn a_parent_does_not_grow_by_its_transitions_and_all_of_them_are_read_back() -> Result<()> {
-    let full = std::env::var("ROLLCALL_FULL").is_ok_and(|full| full == "1");
+    let full = acceptance::recovery::is_full();
     let rounds = if full { 5_000 } else { 500 };
     let tenant = stage("historylong").await?;
     let mut store = ObjectStore::start(&tenant).await?;

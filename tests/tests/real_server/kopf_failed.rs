@@ -36,6 +36,11 @@ def set_up(spec, **_):
 def hold(new, **_):
     if new == "yes":
         raise kopf.TemporaryError("held", delay=1)
+
+@kopf.on.update("GROUP", "v1", "databases", field="spec.tries", retries=3)
+def try_often(new, retry, **_):
+    if new == "in vain":
+        raise kopf.TemporaryError(f"attempt {retry} in vain", delay=0.2)
 "#;
 
 fn ready_and_handled() -> StateExpectation {
@@ -114,6 +119,25 @@ async fn with_the_module_a_failed_handler_is_told_and_forgotten_when_it_is_mende
 #[tokio::test]
 async fn with_the_module_a_failed_handler_of_an_older_kopf_is_told_too() -> Result<()> {
     a_failure_is_told_and_forgotten_when_it_is_mended("keepsold", KopfVersion::Before144).await
+}
+
+#[tokio::test]
+async fn with_the_module_a_handler_that_has_used_up_its_retries_is_told_as_one_that_failed() -> Result<()> {
+    let (tenant, running) = tenant_of("retries", KopfVersion::Current, true, "10m").await?;
+    let recorder = StateRecorder::start(&tenant, &["Database"]).await?;
+    tenant.change("Database/db", json!({ "spec": { "tries": "in vain" } })).await?;
+    let failed = because("Ready", "OperatorFailed").and(says("Ready", "False")).and(says("Stalled", "True"));
+    let named =
+        mentions("Ready", "handler try_often").and(mentions("Ready", "failed to handle generation 2"));
+    tenant.until("Database/db", failed.and(named).and(current("Ready"))).await?;
+    tenant.change("Database/db", json!({ "spec": { "tries": "no more" } })).await?;
+    let db = tenant.until("Database/db", ready_and_handled()).await?;
+    ensure!(condition(&db, "Stalled").is_none(), "{}", db["status"]);
+    let recording = recorder.stop().await?;
+    let said = recording.said(&tenant.address("Database/db")?, "Ready");
+    let early = said.iter().filter(|said| said.entry["status"] == "True" && said.generation == 2);
+    ensure!(early.count() == 0, "a generation that failed was ready");
+    running.operator.never_stumbled()
 }
 
 /// Kopf's mark equals the spec though nothing was done.

@@ -97,7 +97,7 @@ async fn a_timer_is_yielded_to(word: &str, crd: CrdBuilder) -> Result<()> {
     yields(&tenant, &running, "kopf").await?;
     // Never given up: our word is there again, and once more after the next tick. Up to where it is written once a minute
     // takes too long for every day.
-    let full = std::env::var("ROLLCALL_FULL").is_ok_and(|full| full == "1");
+    let full = acceptance::recovery::is_full();
     for _ in 0..2 {
         tenant.until("Database/db", has("Ready", false)).await?;
         tenant.until("Database/db", has("Ready", true)).await?;

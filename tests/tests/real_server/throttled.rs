@@ -8,6 +8,7 @@ use acceptance::gate::{ApiGate, GateRule};
 use acceptance::objects::owned_by;
 use acceptance::policies::policy_address;
 use acceptance::recorder::{StateRecorder, StateRecording};
+use acceptance::recovery::{RecoveryTimes, rounds};
 use acceptance::rights::TenantRights as _;
 use acceptance::rollcall::{RollcallProcess, TenantRollcall as _};
 use acceptance::tenant::TestTenant;
@@ -29,9 +30,13 @@ fn parent(number: u32) -> String {
     format!("Database/db-{number}")
 }
 
-/// What a parent says before.
-fn status_at_first(number: u32) -> &'static str {
-    if RISING.contains(&number) { "False" } else { "True" }
+/// Longest time until all that turned is told, once everything is admitted again.
+const RECOVERY_BOUND: Duration = Duration::from_secs(60);
+
+/// What a parent says after so many rounds, in each of which what failed rises and what rose fails.
+fn status_after(rounds: u32, number: u32) -> &'static str {
+    let turned = if KEPT.contains(&number) { 0 } else { rounds };
+    if (turned + u32::from(RISING.contains(&number))).is_multiple_of(2) { "True" } else { "False" }
 }
 
 /// All parents, told what they say at first by a Rollcall behind a gate.
@@ -46,23 +51,41 @@ async fn told_parents() -> Result<(TestTenant, ApiGate, RollcallProcess)> {
     for number in FAILING.start..KEPT.end {
         let db = tenant.create(tenant.custom("Database", &format!("db-{number}"))).await?;
         tenant.create(owned_by(&db, tenant.custom("Shard", &format!("shard-{number}")))).await?;
-        set_ready(&tenant, number, status_at_first(number)).await?;
+        set_ready(&tenant, number, status_after(0, number)).await?;
     }
-    for number in FAILING.start..KEPT.end {
-        tenant.until(&parent(number), says("Ready", status_at_first(number))).await?;
-    }
+    until_told(&tenant, 0).await?;
     Ok((tenant, gate, running))
 }
 
-/// Lets what fails fail and what rises rise.
-async fn turn_all(tenant: &TestTenant) -> Result<()> {
-    for number in FAILING {
-        set_ready(tenant, number, "False").await?;
-    }
-    for number in RISING {
-        set_ready(tenant, number, "True").await?;
+/// All parents say what they are to say after so many rounds.
+async fn until_told(tenant: &TestTenant, rounds: u32) -> Result<()> {
+    for number in FAILING.start..KEPT.end {
+        tenant.until(&parent(number), says("Ready", status_after(rounds, number))).await?;
     }
     Ok(())
+}
+
+/// Nothing is admitted for a while, in which what is to turn turns. Returns how long it took to be told afterwards.
+async fn turn_unadmitted(tenant: &TestTenant, gate: &ApiGate, round: u32) -> Result<Duration> {
+    let (before, caught) = (versions(tenant).await?, gate.count_caught());
+    gate.set(GateRule::Throttle(2));
+    let since = Instant::now();
+    // The watches stand: it knows at once, and may not say it.
+    for number in FAILING.start..RISING.end {
+        set_ready(tenant, number, status_after(round, number)).await?;
+    }
+    gate.caught().await?;
+    sleep(THROTTLED_FOR).await;
+    let (asked, time) = (gate.count_caught() - caught, since.elapsed());
+    println!("{asked} requests were refused in {time:.0?}");
+    #[expect(clippy::cast_precision_loss, reason = "a number of requests")]
+    let rate = asked as f64 / time.as_secs_f64();
+    ensure!(rate <= REQUEST_RATE, "{rate:.1} requests a second");
+    ensure!(versions(tenant).await? == before, "something was written all the same");
+    gate.set(GateRule::Pass);
+    let admitted = Instant::now();
+    until_told(tenant, round).await?;
+    Ok(admitted.elapsed())
 }
 
 #[tokio::test]
@@ -73,27 +96,12 @@ async fn a_minute_of_429_turns_nothing_and_all_is_told_once_afterwards() -> Resu
     let recorder = StateRecorder::start(&tenant, &["Database", "Shard"]).await?;
     let before = versions(&tenant).await?;
 
-    gate.set(GateRule::Throttle(2));
-    let since = Instant::now();
-    // The watches stand: it knows at once, and may not say it.
-    turn_all(&tenant).await?;
-    gate.caught().await?;
-    sleep(THROTTLED_FOR).await;
-    let (asked, time) = (gate.count_caught(), since.elapsed());
-    println!("{asked} requests were refused in {time:.0?}");
-    #[expect(clippy::cast_precision_loss, reason = "a number of requests")]
-    let rate = asked as f64 / time.as_secs_f64();
-    ensure!(rate <= REQUEST_RATE, "{rate:.1} requests a second");
-    ensure!(versions(&tenant).await? == before, "something was written all the same");
-    ensure!(running.http("/livez").await?.code == 200 && running.http("/readyz").await?.code == 200);
-    gate.set(GateRule::Pass);
-
-    for number in FAILING {
-        tenant.until(&parent(number), says("Ready", "False")).await?;
+    let mut times = RecoveryTimes::new("70 s of 429", RECOVERY_BOUND);
+    for round in 1..=rounds(1) {
+        times.add(turn_unadmitted(&tenant, &gate, round).await?)?;
+        ensure!(running.http("/livez").await?.code == 200 && running.http("/readyz").await?.code == 200);
     }
-    for number in RISING {
-        tenant.until(&parent(number), says("Ready", "True")).await?;
-    }
+    println!("{times}");
     // One that turns afterwards shows that what is recorded is all that was written.
     set_ready(&tenant, KEPT.start, "False").await?;
     tenant.until(&parent(KEPT.start), says("Ready", "False")).await?;
@@ -109,11 +117,9 @@ fn each_was_told_once(tenant: &TestTenant, recording: &StateRecording) -> Result
     for number in FAILING.start..KEPT.end {
         let address = tenant.address(&parent(number))?;
         recording.no_false_ready(&address, "Ready", &[("Shard", 1)])?;
-        let turns = match number {
-            number if RISING.contains(&number) => vec!["False", "True"],
-            number if KEPT.start < number => vec!["True"],
-            _ => vec!["True", "False"],
-        };
+        let mut turns: Vec<_> = (0..=rounds(1)).map(|round| status_after(round, number)).collect();
+        turns.dedup();
+        turns.extend((number == KEPT.start).then_some("False"));
         let transcript = recording.transcript(&address, "Ready");
         ensure!(recording.statuses(&address, "Ready") == turns, "{transcript}");
         ensure!(recording.said(&address, "Ready").len() == turns.len(), "{transcript}");

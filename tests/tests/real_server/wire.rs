@@ -1,5 +1,6 @@
 //! What happens to watches on their way: they come late, are reset, and break off in the middle of a line. No bookmark helps.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use acceptance::caller::ApiCaller;
@@ -8,10 +9,12 @@ use acceptance::gate::{ApiGate, GateRule};
 use acceptance::half_open::HalfOpenProxy;
 use acceptance::objects::owned_by;
 use acceptance::recorder::StateRecorder;
+use acceptance::recovery::{RecoveryTimes, rounds};
 use acceptance::rights::TenantRights as _;
 use acceptance::rollcall::{RollcallProcess, TenantRollcall as _};
 use acceptance::tenant::TestTenant;
 use anyhow::{Result, ensure};
+use tokio::time::Instant;
 
 use crate::outage::{define_shards, set_ready};
 
@@ -19,8 +22,13 @@ use crate::outage::{define_shards, set_ready};
 const DELAY: Duration = Duration::from_secs(30);
 /// Parents, each with a child. What is even is ready at first, and flips to the other each round.
 const PARENTS: u32 = 6;
+/// Longest time until all flips of a round are told, once nothing is in their way any more.
+const RECOVERY_BOUND: Duration = Duration::from_secs(30);
+
 /// Rounds of flips.
-const ROUNDS: u32 = 4;
+fn flip_rounds() -> RangeInclusive<u32> {
+    1..=rounds(4)
+}
 
 /// What a parent and its child say in this round.
 fn status_in(round: u32, number: u32) -> &'static str {
@@ -47,11 +55,13 @@ async fn flip_all(tenant: &TestTenant, round: u32) -> Result<()> {
     Ok(())
 }
 
-async fn until_told(tenant: &TestTenant, round: u32) -> Result<()> {
+/// Returns how long it took until all flips of a round are told.
+async fn until_told(tenant: &TestTenant, round: u32) -> Result<Duration> {
+    let since = Instant::now();
     for number in 0..PARENTS {
         tenant.until(&format!("Database/db-{number}"), says("Ready", status_in(round, number))).await?;
     }
-    Ok(())
+    Ok(since.elapsed())
 }
 
 /// Each flip was told once, and none that was not true.
@@ -60,7 +70,7 @@ async fn each_was_told_once(tenant: &TestTenant, recorder: StateRecorder) -> Res
     for number in 0..PARENTS {
         let parent = tenant.address(&format!("Database/db-{number}"))?;
         recording.no_false_ready(&parent, "Ready", &[("Shard", 1)])?;
-        let told: Vec<_> = (0..=ROUNDS).map(|round| status_in(round, number)).collect();
+        let told: Vec<_> = (0..=*flip_rounds().end()).map(|round| status_in(round, number)).collect();
         ensure!(recording.statuses(&parent, "Ready") == told, "{}", recording.transcript(&parent, "Ready"));
     }
     Ok(())
@@ -81,14 +91,16 @@ async fn what_a_watch_tells_half_a_minute_late_makes_nothing_ready_that_is_not()
     let (tenant, gate) = gated("late").await?;
     let _running = told_parents(&tenant, &gate.url).await?;
     let recorder = StateRecorder::start(&tenant, &["Database", "Shard"]).await?;
-    for round in 1..=ROUNDS {
+    let mut times = RecoveryTimes::new("watches told 30 s late", DELAY + RECOVERY_BOUND);
+    for round in flip_rounds() {
         gate.set(GateRule::Late(DELAY));
         flip_all(&tenant, round).await?;
         gate.caught().await?;
         // What comes from now on is told at once, but not before what was late.
         gate.set(GateRule::Pass);
-        until_told(&tenant, round).await?;
+        times.add(until_told(&tenant, round).await?)?;
     }
+    println!("{times}");
     each_was_told_once(&tenant, recorder).await
 }
 
@@ -97,15 +109,17 @@ async fn a_watch_that_breaks_off_in_the_middle_of_a_line_loses_nothing() -> Resu
     let (tenant, gate) = gated("torn").await?;
     let _running = told_parents(&tenant, &gate.url).await?;
     let recorder = StateRecorder::start(&tenant, &["Database", "Shard"]).await?;
-    for round in 1..=ROUNDS {
+    let mut times = RecoveryTimes::new("watches broken off in mid-line", RECOVERY_BOUND);
+    for round in flip_rounds() {
         gate.set(GateRule::CutLines);
         flip_all(&tenant, round).await?;
         // More than once: a watch that goes on from where the one before broke off may break off there again.
         gate.caught().await?;
         gate.caught().await?;
         gate.set(GateRule::Pass);
-        until_told(&tenant, round).await?;
+        times.add(until_told(&tenant, round).await?)?;
     }
+    println!("{times}");
     each_was_told_once(&tenant, recorder).await
 }
 
@@ -117,7 +131,8 @@ async fn what_flips_while_every_connection_is_reset_is_told() -> Result<()> {
     let proxy = HalfOpenProxy::open(tenant.plane.url()).await?;
     let _running = told_parents(&tenant, &proxy.url).await?;
     let recorder = StateRecorder::start(&tenant, &["Database", "Shard"]).await?;
-    for round in 1..=ROUNDS {
+    let mut times = RecoveryTimes::new("every connection reset", RECOVERY_BOUND);
+    for round in flip_rounds() {
         let connections = proxy.count_connections();
         // Before what flips, in the midst of it, and while it is told.
         for number in 0..PARENTS {
@@ -125,8 +140,9 @@ async fn what_flips_while_every_connection_is_reset_is_told() -> Result<()> {
             set_ready(&tenant, number, status_in(round, number)).await?;
         }
         proxy.reset_existing();
-        until_told(&tenant, round).await?;
+        times.add(until_told(&tenant, round).await?)?;
         ensure!(proxy.count_connections() > connections, "nothing was reset");
     }
+    println!("{times}");
     each_was_told_once(&tenant, recorder).await
 }

@@ -258,6 +258,15 @@ pub(crate) enum ChangeOrigin {
     External,
 }
 
+/// What an object is wanted to be, as far as can be compared with what it was wanted to be before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SpecMark {
+    /// Changes with `metadata.generation`.
+    pub generation: u16,
+    /// The last of these with which more changed than a number of replicas that somebody beside the object's operator sets.
+    pub wanted_by_operator: u16,
+}
+
 /// An object as the reflector shows it to the engine.
 #[derive(Clone, Debug, Default)]
 pub struct ObjectView<'a> {
@@ -265,8 +274,8 @@ pub struct ObjectView<'a> {
     pub kind: KindId,
     /// Weight of the verdict for each rule index; at least one.
     pub weights: &'a [ChildWeight],
-    /// Changes when the object is wanted to be something else than before, and not when it is only scaled beside its operator.
-    pub spec_mark: u32,
+    /// What it is wanted to be.
+    pub spec_mark: SpecMark,
     /// Creation time.
     pub created: Time,
     /// Hash of the name, for groups that expect names.

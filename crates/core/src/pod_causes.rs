@@ -13,7 +13,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use watcher::plan::{Interest, LabelMatchTerm, LabelMatcher};
 use watcher::reflector::{ObjectRow, RefinedCause, Reflector};
-use watcher::wire::{ChildObject, SpecMark, WireMeta};
+use watcher::wire::{ChildObject, SpecVersion, WireMeta};
 
 use super::event_causes::EventExplainedWorkload;
 
@@ -33,7 +33,7 @@ pub struct UnreadyWorkload {
     /// Its resourceVersion when it was read.
     pub version: u64,
     /// What its row was wanted to be then.
-    pub spec_mark: SpecMark,
+    pub spec_version: SpecVersion,
     /// Label selector of its pods.
     pub selector: String,
     /// The same, to be matched here.
@@ -98,8 +98,8 @@ pub fn find_unready_workload(
     let seen = |row: &ObjectRow| {
         row.unready_since(0).filter(|since| since.from == SinceSource::Seen).map(|since| since.at)
     };
-    let unready = |row: &ObjectRow| is_explained_by_pods(row).then(|| (seen(row), row.spec_mark));
-    let (since, spec_mark) = reflector.read_row(owner, unready).flatten()?;
+    let unready = |row: &ObjectRow| is_explained_by_pods(row).then(|| (seen(row), row.spec_version));
+    let (since, spec_version) = reflector.read_row(owner, unready).flatten()?;
     let limits = interest.assessment_rules.iter().map(|rule| rule.limits).collect();
     let (namespace, name, uid) =
         (child.meta.namespace.to_string(), child.meta.name.to_string(), child.meta.uid.to_string());
@@ -113,7 +113,7 @@ pub fn find_unready_workload(
         name,
         uid,
         version: child.meta.resource_version,
-        spec_mark,
+        spec_version,
         selector: selector_text(&selector)?,
         labels: label_matcher(selector),
         limits,
@@ -142,7 +142,7 @@ impl UnreadyWorkload {
         let is_interest = |interest| Arc::ptr_eq(&interest, &self.interest);
         let is_same = |row: &ObjectRow| {
             let is_version = row.version == self.version || self.event_explained.is_none();
-            is_version && row.spec_mark == self.spec_mark && is_explained_by_pods(row)
+            is_version && row.spec_version == self.spec_version && is_explained_by_pods(row)
         };
         reflector.find_object(&self.uid) == Some(self.owner)
             && reflector.interest(self.interest.id).is_some_and(is_interest)

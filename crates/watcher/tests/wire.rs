@@ -157,7 +157,7 @@ proptest! {
             }
             let mut read = read(&object.to_string());
             // Which the whole spec goes into, read or not.
-            read.meta.spec_mark = watcher::wire::SpecMark::default();
+            read.meta.spec_version = watcher::wire::SpecVersion::default();
             read
         };
         prop_assert_eq!(object(Some(&odd)), object(None));

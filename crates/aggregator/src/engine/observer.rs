@@ -11,7 +11,15 @@ use crate::evaluation::{ChildChange, ObservedParent, StageEvent};
 use crate::graph::ParentNode;
 use crate::ids::{EvaluationId, ObjectId};
 use crate::observation_schedule::ObservationSchedule;
-use crate::types::{ChangeOrigin, KindState, ObjectView, ParentView};
+use crate::types::{ChangeOrigin, KindState, ObjectView, ParentView, SpecMark};
+
+/// Returns what has changed of what an object is wanted to be.
+fn change_between(before: SpecMark, now: SpecMark) -> Option<ChildChange> {
+    if before.wanted_by_operator != now.wanted_by_operator {
+        return Some(ChildChange::Altered);
+    }
+    (before.generation != now.generation).then_some(ChildChange::Scaled)
+}
 
 /// Observation of one object at one instant.
 #[derive(Debug)]
@@ -28,7 +36,7 @@ impl ObjectObserver<'_> {
         let node = self.scheduler.graph.node_mut(id);
         (node.kind, node.name) = (view.kind, view.name);
         let first = !std::mem::replace(&mut node.present, true);
-        let respecified = !first && node.spec_mark != view.spec_mark;
+        let change = if first { None } else { change_between(node.spec_mark, view.spec_mark) };
         node.spec_mark = view.spec_mark;
         node.set_created(view.created);
         node.set_weights(view.weights);
@@ -44,8 +52,8 @@ impl ObjectObserver<'_> {
         // the same.
         let edges = self.scheduler.graph.edges_of(id);
         for edge in edges.iter() {
-            if respecified {
-                self.scheduler.graph.record_child_change(edge.evaluation, self.now, ChildChange::Altered);
+            if let Some(change) = change {
+                self.scheduler.graph.record_child_change(edge.evaluation, self.now, change);
             }
             self.scheduler.touch_evaluation(edge.evaluation, self.now, origin);
         }
@@ -63,7 +71,7 @@ impl ObjectObserver<'_> {
         let node = self.scheduler.graph.node_mut(id);
         self.observations.set_recheck(id, node, None, self.now);
         node.set_weights(&[]);
-        node.spec_mark = 0;
+        node.spec_mark = SpecMark::default();
         // Evaluations that children still refer to are kept; everything else is dropped before the slot is reused.
         let evaluations = node.parent.take().map(|parent| parent.evaluations);
         if let Some(evaluations) = evaluations.filter(|held| !held.as_slice().is_empty()) {

@@ -26,6 +26,8 @@ pub(crate) struct ChildCounts {
     pub(crate) cyclic_edges: u32,
     /// Time of the last creation, deletion or spec change of a child.
     pub(crate) changed_at: Time,
+    /// The same without children that were only scaled beside their operator.
+    pub(crate) moved_at: Time,
     /// Time at which a child last appeared.
     pub(crate) appeared_at: Time,
     /// Time at which a critical child last appeared that was not ready.
@@ -35,6 +37,8 @@ pub(crate) struct ChildCounts {
 /// Change of the children of an evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChildChange {
+    /// A child was scaled, and not by its operator as far as is known.
+    Scaled,
     /// A child was deleted, or its spec changed.
     Altered,
     /// A child appeared that is ready, or does not matter.
@@ -158,7 +162,10 @@ impl ChildCounts {
     /// Records the last creation, deletion or spec change of a child, and whether a child appeared.
     pub(crate) fn record_change(&mut self, at: Time, change: ChildChange) {
         self.changed_at = self.changed_at.max(at);
-        if change != ChildChange::Altered {
+        if change != ChildChange::Scaled {
+            self.moved_at = self.moved_at.max(at);
+        }
+        if matches!(change, ChildChange::Appeared | ChildChange::AppearedUnready) {
             self.appeared_at = self.appeared_at.max(at);
         }
         if change == ChildChange::AppearedUnready {

@@ -31,7 +31,7 @@ pub(crate) struct ParentEvaluation {
 }
 
 // Every parent has one per policy for as long as it exists.
-const _: () = assert!(size_of::<ParentEvaluation>() <= 248);
+const _: () = assert!(size_of::<ParentEvaluation>() <= 256);
 
 /// Changes caused by an evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use super::inline_vec::InlineVec;
 use crate::delivery::ParentDelivery;
 use crate::ids::{EvaluationId, KindId, PolicyId, SelectorId};
 use crate::thin_list::ThinList;
-use crate::types::{ChangeOrigin, ChildLink, ObjectView};
+use crate::types::{ChangeOrigin, ChildLink, ObjectView, SpecMark};
 
 /// Edge from a child to one evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,8 +30,7 @@ pub(crate) struct GraphNode {
     pub(crate) edges: InlineVec<ChildEdge>,
     pub(crate) links: InlineVec<ChildLink>,
     pub(crate) name: u64,
-    /// Changes when the object is wanted to be something else.
-    pub(crate) spec_mark: u32,
+    pub(crate) spec_mark: SpecMark,
     pub(crate) kind: KindId,
     /// When it was created, in seconds.
     created: u32,
@@ -54,7 +53,7 @@ impl Default for GraphNode {
             edges: InlineVec::default(),
             links: InlineVec::default(),
             name: 0,
-            spec_mark: 0,
+            spec_mark: SpecMark::default(),
             kind: KindId::default(),
             created: 0,
             weight: UNSEEN_WEIGHT,

@@ -127,14 +127,14 @@ mod tests {
     fn room_is_made_for_one_node_and_takes_none_away() {
         let mut table = NodeTable::default();
         for id in [700, 0, 300, 256, 255, 700] {
-            table.get_or_insert(ObjectId(id)).spec_mark = id;
+            table.get_or_insert(ObjectId(id)).name = u64::from(id);
             assert_eq!(table.chunks.len(), 3, "{id}");
         }
         for id in [700, 0, 300, 256, 255] {
-            assert_eq!(table.get(ObjectId(id)).map(|node| node.spec_mark), Some(id));
+            assert_eq!(table.get(ObjectId(id)).map(|node| node.name), Some(u64::from(id)));
         }
         assert!(table.get(ObjectId(768)).is_none() && table.find_mut(ObjectId(768)).is_none());
-        let held = table.iter().filter(|(id, node)| node.spec_mark != 0 && node.spec_mark == id.0);
+        let held = table.iter().filter(|(id, node)| node.name != 0 && node.name == u64::from(id.0));
         assert_eq!(held.map(|(id, _)| id.0).collect::<Vec<_>>(), [255, 256, 300, 700]);
     }
 }

@@ -7,6 +7,7 @@ use crate::answers::well;
 use crate::ask::HarnessQueries as _;
 use crate::driver::EngineDriver as _;
 use crate::harness::{CHILDREN, EngineHarness, POLICY};
+use crate::object::StoredObject;
 use crate::policy;
 
 const MINUTE: u64 = 60_000;
@@ -120,6 +121,32 @@ fn where_our_own_word_may_hide_the_operators_quiet_alone_proves_nothing() {
     w.respecify("db", HandledEvidence::Masked);
     w.run(MINUTE);
     assert_eq!(w.says("db"), "ChildrenPending");
+}
+
+#[test]
+fn that_a_child_is_scaled_beside_its_operator_is_no_deed_and_no_quiet() {
+    let mut w = silent();
+    w.run(MINUTE);
+    for evidence in [HandledEvidence::Masked, HandledEvidence::Unproven] {
+        w.respecify("db", evidence);
+        for _ in 0..5 {
+            w.run(MINUTE);
+            w.change("web", StoredObject::scale);
+            assert_eq!(w.says("db"), "ChildrenPending");
+        }
+        w.change("web", |web| web.generation += 1);
+        w.run(10_000);
+        assert_eq!(w.says("db"), "AllChildrenReady");
+    }
+    // Where quiet is all there is, an autoscaler that is busy with a child may be so because of the operator.
+    w.respecify("db", HandledEvidence::Silent);
+    for _ in 0..10 {
+        w.run(4_000);
+        w.change("web", StoredObject::scale);
+        assert_eq!(w.says("db"), "ChildrenPending");
+    }
+    w.run(6_000);
+    assert_eq!(w.says("db"), "AllChildrenReady");
 }
 
 #[test]

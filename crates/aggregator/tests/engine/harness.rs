@@ -181,6 +181,7 @@ impl EngineHarness {
             kind,
             weights: vec![weight(level)],
             generation: 1,
+            scaled: 0,
             created: self.now,
             owners: Vec::new(),
             labels: Vec::new(),
@@ -262,7 +263,7 @@ impl EngineHarness {
         let view = ObjectView {
             kind: object.kind,
             weights: &weights,
-            spec_mark: object.generation,
+            spec_mark: object.spec_mark(),
             created: object.created,
             name: hash(name),
             links: &links,

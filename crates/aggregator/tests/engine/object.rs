@@ -2,7 +2,7 @@
 
 use aggregator::{
     AnswerExtras, AnswerView, EntriesDigest, HandledEvidence, KindId, ObjectId, ParentView, PolicyId,
-    ReportedFailure, SelectorId, WrittenAnswer,
+    ReportedFailure, SelectorId, SpecMark, WrittenAnswer,
 };
 use readiness::Time;
 use readiness::rollup::ChildWeight;
@@ -18,6 +18,8 @@ pub(crate) struct StoredObject {
     pub(crate) kind: KindId,
     pub(crate) weights: Vec<ChildWeight>,
     pub(crate) generation: u32,
+    /// How many of its generations were scalings beside its operator.
+    pub(crate) scaled: u32,
     pub(crate) created: Time,
     /// Owner references: policy, group and name of the parent.
     pub(crate) owners: Vec<(PolicyId, u8, String)>,
@@ -33,6 +35,19 @@ pub(crate) struct StoredObject {
 }
 
 /// State of an object that is a parent.
+impl StoredObject {
+    /// Somebody beside its operator sets the number of its replicas.
+    pub(crate) fn scale(&mut self) {
+        self.generation += 1;
+        self.scaled += 1;
+    }
+
+    pub(crate) fn spec_mark(&self) -> SpecMark {
+        let low = |generation: u32| u16::try_from(generation).unwrap();
+        SpecMark { generation: low(self.generation), wanted_by_operator: low(self.generation - self.scaled) }
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "facts of an object, none of which rules another one out")]
 pub(crate) struct ParentState {

@@ -134,7 +134,7 @@ fn a_verdict_that_changes_now_has_changed() {
     let view = aggregator::ObjectView {
         kind: CHILDREN,
         weights: &weights,
-        spec_mark: 1,
+        spec_mark: aggregator::SpecMark { generation: 1, wanted_by_operator: 1 },
         recheck: Some(now),
         ..aggregator::ObjectView::default()
     };

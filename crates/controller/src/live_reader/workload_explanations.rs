@@ -49,7 +49,7 @@ impl WorkloadExplanation {
     fn is_of(&self, workload: &UnreadyWorkload) -> bool {
         let kept = &self.workload;
         kept.uid == workload.uid
-            && kept.spec_mark == workload.spec_mark
+            && kept.spec_version == workload.spec_version
             && (kept.version == workload.version || workload.event_explained.is_none())
             && Arc::ptr_eq(&kept.interest, &workload.interest)
     }

@@ -55,7 +55,7 @@ fn lacking(minutes: &[u64]) -> UnreadyWorkload {
         name: "web".to_owned(),
         uid: text(),
         version: 0,
-        spec_mark: watcher::wire::SpecMark::default(),
+        spec_version: watcher::wire::SpecVersion::default(),
         selector: text(),
         labels: LabelMatcher::default(),
         limits,

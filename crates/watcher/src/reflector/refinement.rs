@@ -17,7 +17,7 @@ pub(super) fn inherit_from(row: &mut ObjectRow, old: &ObjectRow) {
         return;
     };
     // If policies were added or removed, the causes found under one rule do not fit another.
-    if old.spec_mark == row.spec_mark && plain.len() == row.all_assessments().count() {
+    if old.spec_version == row.spec_version && plain.len() == row.all_assessments().count() {
         let stands = |found: &&RefinedCause| !has_more_children(row, old, found);
         let found = found.iter().map(|found| found.as_ref().filter(stands).cloned()).collect();
         apply_refinement(row, found);

@@ -6,7 +6,7 @@ use readiness::{Assessment, Level, Time, UnreadySince};
 use super::lists::ListEpoch;
 use super::parent::ParentRow;
 use super::reevaluation::{is_reevaluation_due, next_reevaluation};
-use crate::wire::SpecMark;
+use crate::wire::SpecVersion;
 
 /// One object that a parent owns or selects, or that is a parent.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub struct ObjectRow {
     /// Its resourceVersion: an older one is never applied.
     pub version: u64,
     /// Tells whether it is wanted to be something else than before.
-    pub spec_mark: SpecMark,
+    pub spec_version: SpecVersion,
     /// Creation time in seconds.
     pub(super) created: u32,
     /// By which list of its kind it is known to be there.

@@ -83,7 +83,7 @@ impl RowStore {
             epoch: self.plans.list_epoch(interest.id, &namespace),
             namespace,
             version: meta.resource_version,
-            spec_mark: meta.spec_mark,
+            spec_version: meta.spec_version,
             created: meta.created.map_or(0, |t| u32::try_from(t.0 / 1_000).unwrap_or(0)),
             assessment,
             extras: RowExtras { further_assessments: beside, ..RowExtras::default() }.into_boxed(),
@@ -126,7 +126,7 @@ impl RowStore {
             match &slot.row {
                 Some(old) => {
                     let is_of_plan = plan.is_some_and(|plan| plan.has_put(&old.namespace, old.epoch));
-                    new.spec_mark = new.spec_mark.following(old.spec_mark);
+                    new.spec_version = new.spec_version.following(old.spec_version);
                     inherit_interim(&mut new, old, is_of_plan);
                     inherit_from(&mut new, old);
                 }
@@ -254,7 +254,7 @@ fn is_unchanged(old: &ObjectRow, new: &ObjectRow) -> bool {
     };
     parents
         && old.links == new.links
-        && old.spec_mark == new.spec_mark
+        && old.spec_version == new.spec_version
         && old.assessment == new.assessment
         && old.extras == new.extras
 }

@@ -27,7 +27,7 @@ pub(super) fn with_view<R>(
         let view = ObjectView {
             kind: row.kind,
             weights: &weights,
-            spec_mark: row.spec_mark.bits(),
+            spec_mark: row.spec_version.mark(),
             created: row.created_at(),
             name: name_hash(&row.name),
             links: &links,

@@ -15,7 +15,7 @@ mod members;
 mod meta;
 mod parts;
 mod spec;
-mod spec_mark;
+mod spec_version;
 mod status;
 mod text_pairs;
 mod wire_meta;
@@ -30,8 +30,8 @@ pub use claims::{VolumeClaims, may_be_claim_name};
 use cursor::JsonCursor;
 use members::{FieldKey, MembersVisitor, VisitedShape, value_cursor};
 use spec::SpecLists;
-use spec_mark::SpecDigest;
-pub use spec_mark::SpecMark;
+use spec_version::SpecDigest;
+pub use spec_version::SpecVersion;
 pub use wire_meta::{
     HELM_RELEASE_ANNOTATION, INVENTORY_ANNOTATION, MAX_NAME_BYTES, MAX_UID_BYTES, OwnerRef,
     TRACKING_ANNOTATION, WireMeta,
@@ -170,7 +170,7 @@ impl<'de> Visitor<'de> for ChildVisitor {
             .managed_fields
             .is_some_and(|fields| meta::read_managed_fields(fields, &mut child.meta, &mut child.facts));
         let digest = child.facts.spec.replicas.map(|_| kept.spec_digest);
-        child.meta.spec_mark = SpecMark::new(child.meta.generation, digest, is_scaled);
+        child.meta.spec_version = SpecVersion::new(child.meta.generation, digest, is_scaled);
         child.copy_meta_to_facts();
         child.meta.add_owners_from_annotations();
         Ok(child)

@@ -2,7 +2,7 @@
 
 use readiness::Time;
 
-use super::spec_mark::SpecMark;
+use super::spec_version::SpecVersion;
 
 /// Annotation by which Argo CD marks the objects of an Application: `app:group/Kind:namespace/name`
 /// (argo-cd `util/argo/resource_tracking.go`).
@@ -45,7 +45,7 @@ pub struct WireMeta {
     /// `metadata.generation`; 0 where absent.
     pub generation: i64,
     /// Tells whether the object is wanted to be something else than before.
-    pub spec_mark: SpecMark,
+    pub spec_version: SpecVersion,
     /// `metadata.creationTimestamp`.
     pub created: Option<Time>,
     /// `metadata.deletionTimestamp`.

@@ -12,7 +12,8 @@ use crate::engine::scheduler::EvaluationScheduler;
 use crate::evaluation::{ChildCounts, UnreadyEntry, UnreadySet};
 use crate::ids::{KindId, PolicyId};
 use crate::types::{
-    Acceptance, ChildGroup, ChildLink, EnginePolicy, GroupRole, KindState, LinkTarget, ObjectView, ParentView,
+    Acceptance, ChildGroup, ChildLink, EnginePolicy, GroupRole, KindState, LinkTarget, ObjectView,
+    ParentView, SpecMark,
 };
 
 const PARENTS: KindId = KindId(0);
@@ -34,7 +35,7 @@ fn view<'a>(weights: &'a [ChildWeight], links: &'a [ChildLink]) -> ObjectView<'a
     ObjectView {
         kind: CHILDREN,
         weights,
-        spec_mark: 1,
+        spec_mark: SpecMark { generation: 1, wanted_by_operator: 1 },
         created: NOW,
         name: 7,
         links,

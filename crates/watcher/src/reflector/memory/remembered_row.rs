@@ -89,7 +89,7 @@ fn remembered_row(
     let assessed = vec![assessment; rules_used_by(&links)];
     let mut row = store.build_row(interest, &meta, assessed, links, None);
     let held = store.rows.find_key(uid);
-    row.spec_mark = held.and_then(|id| store.rows.read(id, |row| row.spec_mark)).unwrap_or_default();
+    row.spec_version = held.and_then(|id| store.rows.read(id, |row| row.spec_version)).unwrap_or_default();
     row.extras.get_or_insert_default().remembered = Some(RememberedLinks { only: only.into() });
     Some(row)
 }

@@ -15,7 +15,7 @@ fn row(kind: u32, namespace: &str) -> ObjectRow {
         name: "one".into(),
         namespace: namespace.into(),
         version: 1,
-        spec_mark: crate::wire::SpecMark::default(),
+        spec_version: crate::wire::SpecVersion::default(),
         created: 0,
         epoch: ListProgress::default().epoch(),
         assessment: Verdict::new(Level::Ready, Reason::Exists).into(),

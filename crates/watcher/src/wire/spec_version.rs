@@ -3,38 +3,45 @@
 
 use std::hash::Hasher as _;
 
+use aggregator::SpecMark;
 use rustc_hash::FxHasher;
 
 /// Set where the number of replicas was last set through the subresource `scale`: by an autoscaler, or `kubectl scale`.
-const SCALED: u32 = 1 << 31;
-/// Bits of the generation.
-const GENERATION: u32 = 0xffff;
+const SCALED: u16 = 1 << 15;
 
-/// Changes with `metadata.generation`, unless nothing but the number of replicas has changed, and that through the subresource
-/// `scale`: what an autoscaler does is no deed of the operator to whom the object belongs.
+/// What an object is wanted to be: its generation, and the last one with which more changed than the number of replicas through the
+/// subresource `scale`. What an autoscaler does is no deed of the operator to whom the object belongs.
 ///
 /// What an operator itself scales through that subresource cannot be told from it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SpecMark(u32);
+pub struct SpecVersion {
+    mark: SpecMark,
+    /// Digest of the spec without the number of replicas, where it has one, and [`SCALED`].
+    digest: u16,
+}
 
-impl SpecMark {
+impl SpecVersion {
     /// Of an object of this generation, by the digest of its spec if that has a number of replicas.
-    pub(super) fn new(generation: i64, digest: Option<SpecDigest>, is_scaled: bool) -> SpecMark {
-        let generation = u32::try_from(generation & i64::from(GENERATION)).unwrap_or(0);
+    pub(super) fn new(generation: i64, digest: Option<SpecDigest>, is_scaled: bool) -> SpecVersion {
+        let [a, b, ..] = generation.to_le_bytes();
+        let generation = u16::from_le_bytes([a, b]);
         let scaled = if is_scaled { SCALED } else { 0 };
-        SpecMark(digest.map_or(0, SpecDigest::high_bits) | scaled | generation)
+        let digest = digest.map_or(0, SpecDigest::high_bits) | scaled;
+        SpecVersion { mark: SpecMark { generation, wanted_by_operator: generation }, digest }
     }
 
-    /// The mark of this version of an object that had the other before: the same, where it was only scaled meanwhile.
+    /// This version of an object that had the other before: where it was only scaled meanwhile, its operator wants the same.
     #[must_use]
-    pub(crate) fn following(self, before: SpecMark) -> SpecMark {
-        let is_only_scaled = self.0 & SCALED != 0 && (self.0 ^ before.0) & !(SCALED | GENERATION) == 0;
-        if is_only_scaled { SpecMark(before.0 | SCALED) } else { self }
+    pub(crate) fn following(mut self, before: SpecVersion) -> SpecVersion {
+        if self.digest & SCALED != 0 && (self.digest ^ before.digest) & !SCALED == 0 {
+            self.mark.wanted_by_operator = before.mark.wanted_by_operator;
+        }
+        self
     }
 
     /// What the engine compares.
-    pub(crate) fn bits(self) -> u32 {
-        self.0 & !SCALED
+    pub(crate) fn mark(self) -> SpecMark {
+        self.mark
     }
 }
 
@@ -54,10 +61,9 @@ impl SpecDigest {
         }
     }
 
-    /// The bits of a mark between that of scaling and those of the generation.
-    fn high_bits(self) -> u32 {
+    fn high_bits(self) -> u16 {
         let [.., a, b] = self.0.to_le_bytes();
-        u32::from(u16::from_le_bytes([a, b]) >> 1) << 16
+        u16::from_le_bytes([a, b]) & !SCALED
     }
 }
 
@@ -65,10 +71,10 @@ impl SpecDigest {
 mod tests {
     use serde_json::{Value, json};
 
+    use super::SpecVersion;
     use crate::wire::ChildObject;
-    use crate::wire::spec_mark::SpecMark;
 
-    fn workload(generation: i64, spec: &Value, scaler: Option<&str>) -> SpecMark {
+    fn workload(generation: i64, spec: &Value, scaler: Option<&str>) -> SpecVersion {
         let entry = |manager: &str, subresource: Option<&str>| {
             let mut entry = json!({ "manager": manager, "operation": "Update", "time": "2026-01-01T00:00:00Z",
                 "fieldsV1": { "f:spec": { "f:replicas": {} } } });
@@ -83,39 +89,43 @@ mod tests {
         let object = json!({ "metadata": { "name": "web", "uid": "u", "generation": generation, "managedFields": managers },
             "spec": spec, "status": { "replicas": 1 } });
         let object: ChildObject = serde_json::from_str(&object.to_string()).unwrap();
-        object.meta.spec_mark
+        object.meta.spec_version
+    }
+
+    fn wanted(version: SpecVersion) -> u16 {
+        version.mark().wanted_by_operator
     }
 
     #[test]
     fn what_is_scaled_beside_its_operator_is_not_wanted_otherwise_and_everything_else_is() {
         let image =
             |image: &str, replicas: u32| json!({ "replicas": replicas, "template": { "image": image } });
-        let first = workload(1, &image("a:1", 3), None);
+        let mut version = workload(1, &image("a:1", 3), None);
         // An autoscaler scales, again and again.
-        let mut mark = first;
         for (generation, replicas) in [(2, 5), (3, 6), (4, 2), (5, 8)] {
             let seen = workload(generation, &image("a:1", replicas), Some("kube-controller-manager"));
-            mark = seen.following(mark);
-            assert_eq!(mark.bits(), first.bits(), "generation {generation}");
+            version = seen.following(version);
+            assert_eq!(wanted(version), 1, "generation {generation}");
+            assert_eq!(i64::from(version.mark().generation), generation);
             // The same version again, as a list brings it.
-            assert_eq!(seen.following(mark), mark);
+            assert_eq!(seen.following(version), version);
         }
         // The operator has a new image rolled out by what the autoscaler wants.
-        let rolled = workload(6, &image("a:2", 8), Some("kube-controller-manager")).following(mark);
-        assert_ne!(rolled.bits(), mark.bits());
+        version = workload(6, &image("a:2", 8), Some("kube-controller-manager")).following(version);
+        assert_eq!(wanted(version), 6);
         // It sets the number itself: nobody's but its deed.
-        let set = workload(7, &image("a:2", 4), None).following(rolled);
-        assert_ne!(set.bits(), rolled.bits());
+        version = workload(7, &image("a:2", 4), None).following(version);
+        assert_eq!(wanted(version), 7);
         // Both in one version that was seen: an image and a number.
-        let both = workload(9, &image("a:3", 9), Some("kubectl")).following(set);
-        assert_ne!(both.bits(), set.bits());
+        version = workload(9, &image("a:3", 9), Some("kubectl")).following(version);
+        assert_eq!(wanted(version), 9);
     }
 
     #[test]
-    fn an_object_without_a_number_of_replicas_is_marked_by_its_generation() {
+    fn of_an_object_without_a_number_of_replicas_each_generation_is_wanted() {
         let first = workload(1, &json!({ "size": 1 }), None);
-        assert_eq!(workload(1, &json!({ "size": 2 }), None).following(first).bits(), first.bits());
-        assert_ne!(workload(2, &json!({ "size": 1 }), None).following(first).bits(), first.bits());
-        assert_ne!(workload(2, &json!({ "size": 1 }), Some("kubectl")).following(first).bits(), first.bits());
+        assert_eq!(workload(1, &json!({ "size": 2 }), None).following(first), first);
+        assert_eq!(wanted(workload(2, &json!({ "size": 1 }), None).following(first)), 2);
+        assert_eq!(wanted(workload(2, &json!({ "size": 1 }), Some("kubectl")).following(first)), 2);
     }
 }

@@ -45,6 +45,9 @@ const MAX_REQUESTS: usize = 20 - LIVENESS_READS;
 const LIVENESS_READS: usize = 1;
 const MAX_LOG: usize = 1_000_000;
 
+/// Writes of a second that may land beside those that fail, four of each of two kinds: a server that never fails gets these, too.
+const LANDING: usize = 8;
+
 /// An answer that comes after the writer has given up, and before reads have.
 const LATE: RequestFailure = Slow(Duration::from_secs(29));
 /// `Retry-After` beyond all reason, below it, and in the other notation: a minute from then, a day before, and out of reach.
@@ -131,7 +134,7 @@ fn check(scope: FailureScope, least_ready: usize, failures: &[RequestFailure]) {
         // all where what was dropped is not tried again.
         let lands_too =
             scope == FailureScope::EverySecondStatusWrite && !matches!(failure, RequestFailure::Pruned);
-        let all = if lands_too { whole.len() } else { busiest };
+        let all = if lands_too { whole.len().saturating_sub(LANDING) } else { busiest };
         assert!(all <= MAX_REQUESTS, "{row}: {all} a second\n{:?}", count_by_target(&whole));
         // Each cause is told more often in its first minutes, and each kind that fails is one.
         let at_first = if scope.breaks_watches() { MAX_LOG / 4 } else { MAX_LOG / 10 };

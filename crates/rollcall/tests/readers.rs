@@ -182,8 +182,12 @@ fn a_group_is_read_by_its_own_name_and_in_the_version_that_rollcall_serves() {
     let analysis = printed_for("argo-rollouts", group);
     assert_eq!(analysis["metadata"]["name"], "rollcall-checkout");
     let query = analysis["spec"]["metrics"][0]["provider"]["prometheus"]["query"].as_str().unwrap();
-    // The policy that stands for groups that select alike is named in metrics only.
-    assert!(query.starts_with("sum(rollcall_parents{policy=\"ReadinessGroup/"), "{query}");
+    // Of groups that select alike, and share their series, it is this one that counts.
+    let own = "namespace=\"{{args.namespace}}\", name=\"checkout\"}";
+    assert!(query.starts_with("(sum(rollcall_parent_not_ready_info{policy=\"ReadinessGroup/"), "{query}");
+    assert!(query.contains(own), "{query}");
+    let args = json!([{ "name": "prometheus" }, { "name": "namespace", "value": "shop" }]);
+    assert_eq!(analysis["spec"]["args"], args);
     let flux = printed_for("flux", group);
     assert_eq!(flux["healthCheckExprs"][0]["apiVersion"], "rollcall.dev/v1alpha1");
     let metrics = printed_for("kube-state-metrics", group);

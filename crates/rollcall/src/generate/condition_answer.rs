@@ -48,14 +48,18 @@ pub(super) struct AnsweringPolicy {
     pub(super) label: String,
     /// The name of the object.
     pub(super) name: String,
-    pub(super) is_group: bool,
+    /// The namespace of a group; empty where its manifest names none.
+    pub(super) group_namespace: Option<String>,
 }
 
 impl AnsweringPolicy {
     fn of(found: FoundPolicy) -> AnsweringPolicy {
         let group = found.groups.as_ref().and_then(|groups| groups.group());
         AnsweringPolicy {
-            is_group: found.groups.is_some(),
+            group_namespace: found
+                .groups
+                .is_some()
+                .then(|| group.and_then(|group| group.namespace.as_deref()).unwrap_or_default().to_owned()),
             name: group.map_or_else(|| found.name.clone(), |group| group.name.to_string()),
             label: found.name,
         }

@@ -250,8 +250,15 @@ fn kube_state_metrics(kinds: &[ReadKind]) -> anyhow::Result<String> {
 fn argo_rollouts(kinds: &[ReadKind]) -> anyhow::Result<String> {
     let mut texts = Vec::new();
     for policy in kinds.iter().flat_map(|kind| &kind.answers.policies) {
-        let AnsweringPolicy { label, name, is_group } = policy;
-        let query = format!("sum(rollcall_parents{{policy=\"{label}\", verdict!=\"Ready\"}})");
+        let AnsweringPolicy { label, name, group_namespace } = policy;
+        let mut args = vec![json!({ "name": "prometheus" })];
+        let query = if let Some(namespace) = group_namespace {
+            let known = (!namespace.is_empty()).then(|| json!({ "name": "namespace", "value": namespace }));
+            args.push(known.unwrap_or_else(|| json!({ "name": "namespace" })));
+            not_ready_group_query(label, name)
+        } else {
+            format!("sum(rollcall_parents{{policy=\"{label}\", verdict!=\"Ready\"}})")
+        };
         let metric = json!({
             "name": "not-ready", "interval": "30s", "count": 5, "failureLimit": 1,
             "successCondition": "len(result) > 0 && result[0] == 0",
@@ -260,17 +267,25 @@ fn argo_rollouts(kinds: &[ReadKind]) -> anyhow::Result<String> {
         let template = json!({
             "apiVersion": "argoproj.io/v1alpha1", "kind": "AnalysisTemplate",
             "metadata": { "name": format!("rollcall-{name}") },
-            "spec": { "args": [{ "name": "prometheus" }], "metrics": [metric] },
+            "spec": { "args": args, "metrics": [metric] },
         });
-        let what = if *is_group {
-            format!(
-                "# Argo Rollouts: group {name} is ready over two minutes, and so are those that select as it does: they are counted \
-                 together.\n"
-            )
+        let what = if group_namespace.is_some() {
+            format!("# Argo Rollouts: group {name} is ready over two minutes.\n")
         } else {
             format!("# Argo Rollouts: no parent of policy {name} is not ready, over two minutes.\n")
         };
         texts.push(format!("{what}{}", to_yaml(&template)?));
     }
     Ok(texts.join("---\n"))
+}
+
+/// Series that count parents are those of all groups that select alike; one that is not ready has series of its own, as long as there
+/// are not too many of them: those without are counted as not ready, too. Where nobody counts the group there is no value.
+fn not_ready_group_query(label: &str, name: &str) -> String {
+    let own = format!(
+        "rollcall_parent_not_ready_info{{policy=\"{label}\", namespace=\"{{{{args.namespace}}}}\", name=\"{name}\"}}"
+    );
+    format!(
+        "(sum({own} or vector(0)) + sum(rollcall_parents_not_exported)) and on() (sum(rollcall_parents{{policy=\"{label}\"}}) > 0)"
+    )
 }

@@ -214,8 +214,13 @@ impl RollcallProcess {
 
     /// Waits until Rollcall has printed `words`.
     pub async fn until_printed(&self, words: &str) -> Result<()> {
+        self.until_printed_after(0, words).await
+    }
+
+    /// Waits until Rollcall has printed `words` behind so many bytes of [`Self::output`].
+    pub async fn until_printed_after(&self, bytes: usize, words: &str) -> Result<()> {
         let printed = async {
-            while !self.process.output().contains(words) {
+            while !self.process.output().get(bytes..).is_some_and(|text| text.contains(words)) {
                 sleep(Duration::from_millis(20)).await;
             }
         };

@@ -162,7 +162,7 @@ async fn sleep_through_the_lease(
     let before = version_of(&tenant.get("Database/db").await?);
     sleeper.resume()?;
     sleeper.until_metric("rollcall_leader", &[], |leads| leads < 0.5).await?;
-    ensure!(sleeper.output()[printed..].contains("lost leadership"), "it does not say that it lost it");
+    sleeper.until_printed_after(printed, "lost leadership").await?;
     // It has taken in everything by the time it has seen a change that comes after its waking, and so has the leader.
     let later = format!("later-{round}");
     let db = tenant.create(tenant.custom("Database", &later)).await?;

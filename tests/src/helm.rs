@@ -29,13 +29,17 @@ pub struct HelmCommand {
 impl HelmChart {
     /// Returns a chart with `object`.
     pub fn new(tenant: &TestTenant, mut object: Value) -> Result<Self> {
+        object["metadata"]["name"] = Value::from("{{ .Release.Name }}");
+        object["spec"]["size"] = Value::from("SIZE");
+        HelmChart::of_template(tenant, &object.to_string().replace("\"SIZE\"", "{{ .Values.size }}"))
+    }
+
+    /// Returns a chart with one template of this text.
+    pub fn of_template(tenant: &TestTenant, text: &str) -> Result<Self> {
         let folder = tenant.folder.join("chart");
         fs::create_dir_all(folder.join("templates"))?;
         fs::write(folder.join("Chart.yaml"), "apiVersion: v2\nname: chart\nversion: 0.1.0\n")?;
         fs::write(folder.join("values.yaml"), "size: 1\n")?;
-        object["metadata"]["name"] = Value::from("{{ .Release.Name }}");
-        object["spec"]["size"] = Value::from("SIZE");
-        let text = object.to_string().replace("\"SIZE\"", "{{ .Values.size }}");
         fs::write(folder.join("templates/object.yaml"), text)?;
         let (home, kubeconfig) = (tenant.folder.join("helm"), tenant.plane.kubeconfig());
         Ok(Self { folder, home, kubeconfig, namespace: tenant.name.clone() })

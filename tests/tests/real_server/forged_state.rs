@@ -34,7 +34,7 @@ async fn ready_parent(tenant: &TestTenant, kind: &str) -> Result<()> {
 }
 
 /// A Database that was told that it is ready, and whose policy was then made such that it is refused, while nothing runs.
-async fn refused_while_away(word: &str) -> Result<(TestTenant, RollcallProcess)> {
+pub(crate) async fn refused_while_away(word: &str) -> Result<(TestTenant, RollcallProcess)> {
     let tenant = TestTenant::start(word).await?;
     ready_parent(&tenant, "Database").await?;
     let mut rollcall = tenant.rollcall(&[]).await?;

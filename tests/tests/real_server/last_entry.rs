@@ -1,16 +1,19 @@
 //! With the last entry of Rollcall's goes a list that holds nothing else, and what the CRD's schema says by default shows again.
 
+use acceptance::TEST_TIMEOUT;
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::{StateExpectation, has, says};
-use acceptance::objects::{deployment, owned_by};
+use acceptance::objects::{condition, deployment, owned_by};
 use acceptance::policies::TenantPolicies as _;
 use acceptance::policies::policy_address;
+use acceptance::recorder::StateRecorder;
 use acceptance::rollcall::RollcallProcess;
 use acceptance::rollcall::TenantRollcall as _;
 use acceptance::rollcall_command::rollcall;
 use acceptance::tenant::TestTenant;
 use anyhow::Result;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 async fn ready_database(tenant: &TestTenant) -> Result<(Value, RollcallProcess)> {
     let policy = tenant.policy("db", "Database", over_deployments(tenant)).await?;
@@ -87,6 +90,49 @@ async fn that_many_parents_lose_their_conditions_is_said_before_and_afterwards()
     for name in &names {
         tenant.until(&format!("Database/{name}"), has("Ready", false)).await?;
     }
+    Ok(())
+}
+
+/// Parents of a policy that is deleted and comes back while they are released, 17 a second.
+const RELEASED: usize = 150;
+
+#[tokio::test]
+async fn a_policy_that_is_applied_again_in_the_midst_of_its_release_keeps_what_was_not_released() -> Result<()>
+{
+    let tenant = TestTenant::start("kept-release").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    tenant.policy("db", "Database", over_deployments(&tenant)).await?;
+    let _running = tenant.rollcall(&[]).await?;
+    let names: Vec<String> = (0..RELEASED).map(|number| format!("db-{number}")).collect();
+    for name in &names {
+        tenant.create(tenant.custom("Database", name)).await?;
+    }
+    for name in &names {
+        tenant.until(&format!("Database/{name}"), says("Ready", "False")).await?;
+    }
+    let recorder = StateRecorder::start(&tenant, &["Database"]).await?;
+    tenant.admin.delete(&policy_address(&tenant, "db")?).await?;
+    let first_loss = async {
+        loop {
+            let (parents, _) = tenant.admin.list(&tenant.kind("Database"), &tenant.name, "").await?;
+            if parents.iter().any(|parent| condition(parent, "Ready").is_none()) {
+                return anyhow::Ok(());
+            }
+        }
+    };
+    timeout(TEST_TIMEOUT, first_loss).await??;
+    tenant.policy("db", "Database", over_deployments(&tenant)).await?;
+    for name in &names {
+        tenant.until(&format!("Database/{name}"), says("Ready", "False")).await?;
+    }
+    let recording = recorder.stop().await?;
+    let mut kept = 0;
+    for name in &names {
+        let said = recording.statuses(&tenant.address(&format!("Database/{name}"))?, "Ready");
+        kept += usize::from(!said.contains(&"gone".to_owned()));
+    }
+    println!("{kept} of {RELEASED} never lost their condition");
+    assert!((RELEASED / 2..RELEASED).contains(&kept), "{kept} of {RELEASED} never lost their condition");
     Ok(())
 }
 

@@ -33,6 +33,7 @@ mod grant_ceiling;
 mod grants;
 mod group_admission_specs;
 mod group_guide;
+mod group_helm;
 mod group_hooks;
 mod groups;
 mod guides;

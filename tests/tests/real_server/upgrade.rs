@@ -22,6 +22,8 @@ use anyhow::{Result, anyhow, ensure};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
+use super::forged_state::refused_while_away;
+
 const ELECTED: [&str; 2] = ["--leader-elect", "--audit=0s"];
 /// The fields of a policy and of its status, in the CRD.
 const FIELDS: &str = "/spec/versions/0/schema/openAPIV3Schema/properties";
@@ -214,4 +216,33 @@ async fn a_crd_that_lacks_what_this_version_reads_and_writes_costs_no_write_of_a
     ensure!(refused < 0.5, "nothing is wrong with the policy");
 
     parents.have_said_the_same(&tenant).await
+}
+
+/// As after the way back from a version that knows more: what it accepted cannot be read here, and what this one had accepted
+/// before that is kept beside it.
+#[tokio::test]
+async fn what_was_accepted_before_an_upgrade_is_in_force_where_what_was_accepted_by_it_cannot_be_read()
+-> Result<()> {
+    let (tenant, mut rollcall) = refused_while_away("unreadable").await?;
+    let recorder = StateRecorder::start(&tenant, &["Database"]).await?;
+    let policy = policy_address(&tenant, "database")?;
+    let kept = tenant.admin.get(&policy).await?.unwrap_or_default()["status"]["accepted"].clone();
+    let mut newer: Value = serde_json::from_str(kept["spec"].as_str().unwrap_or_default())?;
+    newer["learnedLater"] = json!({ "of": "a newer version" });
+    let accepted = json!({ "generation": kept["generation"], "version": "9.9", "spec": newer.to_string(),
+        "earlier": { "generation": kept["generation"], "version": kept["version"], "spec": kept["spec"] } });
+    tenant.admin.merge(&policy, "/status", &json!({ "status": { "accepted": accepted } })).await?;
+    let before = tenant.get("Database/one").await?;
+    rollcall.again().await?;
+    tenant.until_at(&policy, &says("Accepted", "False")).await?;
+    rollcall.until_metric("rollcall_parents", &["verdict=\"Ready\""], |parents| parents > 0.5).await?;
+    assert_eq!(tenant.get("Database/one").await?, before, "nothing is written at rest");
+    // It is in force, not only left standing.
+    tenant.play("database", Some("crash")).await?;
+    tenant
+        .until("Database/one", says("Ready", "False").and(mentions("Ready", "Deployment database")))
+        .await?;
+    let recording = recorder.stop().await?;
+    assert_eq!(recording.statuses(&tenant.address("Database/one")?, "Ready"), ["True", "False"]);
+    Ok(())
 }

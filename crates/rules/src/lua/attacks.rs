@@ -13,7 +13,7 @@ mod objects;
 mod sources;
 
 /// Name and source of a hostile call, and `true` if it terminates by itself.
-const ATTACKS: [(&str, &str, bool); 60] = [
+const ATTACKS: [(&str, &str, bool); 64] = [
     ("endless loop", "while true do end", false),
     ("endless repeat", "repeat until false", false),
     ("endless recursion", "local function f() return f() end f()", false),
@@ -98,6 +98,18 @@ const ATTACKS: [(&str, &str, bool); 60] = [
         "local s = ('x'):rep(2^20) while true do string.format('%s%s%s', s, s, s) end",
         false,
     ),
+    (
+        "format of many tables",
+        "local t = {} for i = 1, 7000 do t[i] = {} end while true do string.format(('%*'):rep(7000), unpack(t)) end",
+        false,
+    ),
+    (
+        "tables in the order of their values",
+        "local t = {} for i = 1, 3e4 do t[{}] = -i end while true do pairs(t) end",
+        false,
+    ),
+    ("match over match", "return (('a'):rep(2^19)):match('.-.-.-.-.-b')", false),
+    ("parts of a long text", "local s = ('x'):rep(2^21) while true do s:sub(2) end", false),
     ("format of many", "return string.format(('%99.99f'):rep(2^17), 1)", true),
     (
         "format of all that fit",
@@ -176,4 +188,99 @@ fn every_attack_is_stopped_or_ends_and_spoils_nothing() {
         assert_eq!(after.verdict.message, "Up", "after {name}");
     }
     assert!(others.is_empty(), "{others:#?}");
+}
+
+/// Functions whose single call takes no longer for hostile arguments than for others, or never returns a large value.
+const CONSTANT_TIME: &[&str] = &[
+    "assert",
+    "collectgarbage",
+    "error",
+    "getmetatable",
+    "ipairs",
+    "next",
+    "print",
+    "rawequal",
+    "rawget",
+    "rawset",
+    "select",
+    "type",
+    "require",
+    "coroutine.resume",
+    "coroutine.running",
+    "coroutine.status",
+    "math.abs",
+    "math.acos",
+    "math.asin",
+    "math.atan",
+    "math.atan2",
+    "math.ceil",
+    "math.cos",
+    "math.cosh",
+    "math.deg",
+    "math.exp",
+    "math.floor",
+    "math.fmod",
+    "math.frexp",
+    "math.ldexp",
+    "math.log",
+    "math.log10",
+    "math.max",
+    "math.min",
+    "math.mod",
+    "math.modf",
+    "math.pow",
+    "math.rad",
+    "math.random",
+    "math.randomseed",
+    "math.sin",
+    "math.sinh",
+    "math.sqrt",
+    "math.tan",
+    "math.tanh",
+    "os.clock",
+    "os.difftime",
+    "string.char",
+    "string.len",
+    "table.getn",
+    "table.maxn",
+];
+
+/// The names of all functions that a script can reach.
+fn reachable_functions() -> Vec<String> {
+    let source = "local names = {}
+        local function walk(t, before)
+            for name, value in pairs(t) do
+                if type(value) == 'table' then
+                    if value ~= _G and value ~= obj then walk(value, before .. name .. '.') end
+                elseif type(value) == 'function' then
+                    names[#names + 1] = before .. name
+                end
+            end
+        end
+        walk(getmetatable(_G).__index, '')
+        walk(_G, '')
+        return {status = 'Healthy', message = table.concat(names, ' ')}";
+    let script = HealthScript::compile("test", source, true).unwrap();
+    let said = script.judge_object(ObjectJson::Tree(&json!({})), Time(0)).verdict.message;
+    said.split(' ').map(str::to_owned).collect()
+}
+
+#[test]
+fn every_function_that_a_script_can_reach_is_attacked_or_takes_constant_time() {
+    let sources: Vec<_> = ATTACKS.iter().map(|(_, source, _)| *source).collect();
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let is_attacked = |name: &str| {
+        let name = name.rsplit('.').next().unwrap_or(name);
+        sources.iter().any(|source| source.split(|c| !is_part(c)).any(|word| word == name))
+    };
+    let reachable = reachable_functions();
+    assert!(reachable.len() > 60, "{reachable:?}");
+    let unknown: Vec<_> = reachable
+        .iter()
+        .filter(|name| !is_attacked(name) && !CONSTANT_TIME.contains(&name.as_str()))
+        .collect();
+    assert!(unknown.is_empty(), "attack these, or say why they need no attack: {unknown:?}");
+    let gone: Vec<_> =
+        CONSTANT_TIME.iter().filter(|name| !reachable.iter().any(|there| there == *name)).collect();
+    assert!(gone.is_empty(), "{gone:?}");
 }

@@ -1,6 +1,6 @@
 //! The interpreter that runs scripts: one per thread and set of libraries, with separate globals for each call.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use memchr::memmem;
@@ -42,6 +42,8 @@ struct NativeState {
     budget: ScriptBudget,
     fields: Rc<LazyFields>,
     clock: Rc<ScriptClock>,
+    /// The call has drawn a random number.
+    has_drawn: Rc<Cell<bool>>,
 }
 
 thread_local! {
@@ -106,6 +108,7 @@ impl LuaMachine {
         };
         lua.set_type_metatable::<LuaString>(strings);
         let behind = lua.create_table_from([("__index", base)])?;
+        behind.set_readonly(true);
         let lazy = native.create_lazy_metatable(&lua)?;
         let budget = native.budget.clone();
         lua.set_interrupt(move |_| match budget.charge_step() {
@@ -123,6 +126,7 @@ impl LuaMachine {
 
     fn judge_object(&mut self, script: &CompiledScript, object: ObjectJson<'_>, now: Time) -> ScriptOutcome {
         self.native.clock.start(now);
+        self.native.has_drawn.set(false);
         let called = self.call_script(script, object);
         self.native.budget.end_call();
         self.native.fields.clear();
@@ -249,6 +253,8 @@ impl NativeState {
             })?,
         )?;
         table.raw_set("find", lua.create_function(|_, args| Ok(find_plain(&args)))?)?;
+        let has_drawn = Rc::clone(&self.has_drawn);
+        table.raw_set("first_draw", lua.create_function(move |_, ()| Ok(!has_drawn.replace(true)))?)?;
         table.raw_set("number", lua.create_function(|_, number: f64| Ok(format_number(number)))?)?;
         let clock = Rc::clone(&self.clock);
         table.raw_set(

@@ -20,6 +20,7 @@ use crate::clock::ServerClock;
 use crate::kind_tasks::RecordsTrouble;
 use crate::listener::{ConnectionLimits, HttpListener, ListenerTimeouts, ReloadedCertificate};
 use crate::metrics::Metrics;
+use crate::own_watches::OwnWatchStates;
 use crate::page::{PageAuthorizer, PageRefusal, PageService, ViewerRequest, page_router};
 use crate::snapshot::{KindNumbers, StatsSnapshot};
 
@@ -48,6 +49,8 @@ pub(crate) struct AdminState {
     pub(crate) records: watch::Receiver<Option<RecordsTrouble>>,
     /// Why it cannot be kept what policies wrote, while it cannot.
     pub(crate) inventory: watch::Receiver<Option<String>>,
+    /// Health of the watches that the service itself rests on.
+    pub(crate) own_watches: watch::Receiver<OwnWatchStates>,
     /// Set once everything was ready. Later problems are reported in the body of `/readyz`, not in its status code.
     pub(crate) was_ready: Arc<std::sync::atomic::AtomicBool>,
 }
@@ -119,6 +122,9 @@ async fn get_readyz(State(pages): State<AdminState>) -> (StatusCode, String) {
     let mut body = String::new();
     if !read {
         body.push_str("policies: not read yet\n");
+    }
+    for line in pages.own_watches.borrow().trouble_lines() {
+        _ = writeln!(body, "{line}");
     }
     for kind in snapshot.kinds.values().filter(|k| k.state != KindState::Synced) {
         _ = writeln!(body, "{}", kind_line(kind));

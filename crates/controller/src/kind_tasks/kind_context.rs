@@ -17,6 +17,7 @@ use super::watch_doubts::WatchDoubts;
 use crate::failure_reporter::FailureReporter;
 use crate::lease::Leadership;
 use crate::metrics::Metrics;
+use crate::own_watches::OwnWatches;
 use rollcall_core::KindEvent;
 
 /// A kind as the server serves it. By what its objects are judged, the reflector knows.
@@ -90,6 +91,8 @@ pub(crate) struct KindContext {
     pub(crate) judged: Arc<Notify>,
     /// Tells that the server's history has gone back.
     pub(crate) breaks: HistoryBreaks,
+    /// Notes the health of the watches that the service itself rests on.
+    pub(crate) own_watches: OwnWatches,
 }
 
 impl KindContext {

@@ -13,6 +13,7 @@ mod parent_series;
 mod planned_series;
 mod process;
 mod rollout_metrics;
+mod stale_series;
 #[cfg(test)]
 mod tests;
 mod units;
@@ -180,7 +181,7 @@ impl Metrics {
     /// Sets the state of a kind.
     pub(crate) fn set_kind_state(&self, kind: &str, state: KindState) {
         let blind = matches!(state, KindState::Stale | KindState::Forbidden);
-        self.planned.stale.with_label_values(&[kind]).set(i64::from(blind));
+        self.planned.stale.set_planned(kind, blind);
         let is_listing = state == KindState::Listing;
         self.planned.listing.with_label_values(&[kind]).set(i64::from(is_listing));
     }

@@ -12,6 +12,7 @@ use readiness::{Level, Steadiness};
 use watcher::ApiFailureCause;
 
 use super::factory::{MetricFactory, MetricSeries};
+use super::stale_series::StaleSeries;
 use super::units::gauge_value;
 use crate::snapshot::StatsSnapshot;
 
@@ -79,7 +80,7 @@ pub(crate) struct PlannedSeries {
     pub(super) suspended_rules: IntGaugeVec,
     pub(super) last_event: GaugeVec,
     pub(super) restarts: IntCounterVec,
-    pub(super) stale: IntGaugeVec,
+    pub(crate) stale: StaleSeries,
     pub(super) listing: IntGaugeVec,
     pub(super) drift: IntCounterVec,
     refused: IntGaugeVec,
@@ -201,11 +202,7 @@ impl PlannedSeries {
                 "Lists and watches that were restarted, by cause.",
                 &["kind", "cause"],
             )?,
-            stale: make.gauge_vec(
-                "watch_stale",
-                "1 while a kind can be neither watched nor listed, else 0.",
-                &["kind"],
-            )?,
+            stale: StaleSeries::new(make)?,
             listing: make.gauge_vec(
                 "watch_listing",
                 "1 while the list of a kind is not complete, else 0.",

@@ -13,6 +13,7 @@ use watcher::{FollowEvent, FollowFailure, ParentObject, follow};
 use super::watched_kinds::budget_kind;
 use crate::failure_reporter::FailureReporter;
 use crate::kind_tasks::KindContext;
+use crate::own_watches::OwnWatchKind;
 
 /// Longest time for which nothing is judged because the budgets are not listed yet. 5 s.
 const FIRST_LIST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -49,11 +50,17 @@ impl DisruptionBudgets {
         let all = [None].into_iter().take(usize::from(context.namespaces.is_empty()));
         for namespace in all.chain(context.namespaces.iter().cloned().map(Some)) {
             let (client, options) = (context.client.clone(), context.follow_options());
+            let place = namespace.clone().unwrap_or_default();
             let open = move || {
                 follow::<ParentObject>(&client, &budget_kind(), namespace.as_deref(), options.clone()).boxed()
             };
             let scope = self.scopes.len();
-            self.events.push(context.breaks.reopened_after(open).map(move |event| (scope, event)).boxed());
+            let events = context.own_watches.observed(
+                OwnWatchKind::Budgets,
+                &place,
+                context.breaks.reopened_after(open),
+            );
+            self.events.push(events.map(move |event| (scope, event)).boxed());
             self.scopes.push(BudgetScope::default());
         }
     }

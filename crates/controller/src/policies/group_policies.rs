@@ -14,6 +14,7 @@ use watcher::plan::LabelMatcher;
 use watcher::{ApiFailureCause, FollowEvent, FollowFailure, ParentObject};
 
 use crate::failure_reporter::FailureReporter;
+use crate::own_watches::OwnWatchKind;
 
 /// Time after a change in which further ones are awaited: groups are created many at a time. 500 ms.
 const CHANGE_QUIET: Duration = Duration::from_millis(500);
@@ -148,16 +149,16 @@ fn key_of(group: &ParentObject) -> String {
 /// Logs a failure to read groups, with its remedy.
 fn report_trouble(failures: &FailureReporter, trouble: FollowFailure) {
     let FollowFailure { cause, detail } = trouble;
-    failures.report("follow groups", cause.metric_label(), move |failures| match cause {
-        ApiFailureCause::NotInstalled => {
-            debug!(failures, "the ReadinessGroup CRD is not installed; `rollcall crd | kubectl apply -f -` does");
+    failures.report("follow groups", cause.metric_label(), move |failures| {
+        if cause == ApiFailureCause::NotInstalled {
+            debug!(
+                failures,
+                "the ReadinessGroup CRD is not installed; `rollcall crd | kubectl apply -f -` does"
+            );
+            return;
         }
-        ApiFailureCause::Forbidden => warn!(
-            detail,
-            failures,
-            "not permitted to list and watch readinessgroups.rollcall.dev; grant it with `rollcall rbac | kubectl apply -f -`"
-        ),
-        _ => warn!(cause = cause.metric_label(), detail, failures, "failed to watch ReadinessGroups"),
+        let why = OwnWatchKind::Groups.explain_failure(cause);
+        warn!(cause = cause.metric_label(), detail, failures, "{why}");
     });
 }
 

@@ -29,6 +29,7 @@ use super::watched_kinds::{group_kind, namespace_kind, policy_kind};
 use crate::clock::ServerClock;
 use crate::kind_tasks::{KindContext, KindRequest, KindTasks};
 use crate::lease::{Leadership, LeadershipGate};
+use crate::own_watches::OwnWatchKind;
 use crate::rule_threads::work_beside;
 use crate::snapshot::StatsSnapshot;
 
@@ -242,22 +243,25 @@ impl PolicyTask {
 
     fn policy_events(&self) -> BoxStream<'static, FollowEvent<ParentObject>> {
         match &self.source {
-            PolicySource::Cluster(_) => self.follow_own(policy_kind),
+            PolicySource::Cluster(_) => self.follow_own(OwnWatchKind::Policies, policy_kind),
             PolicySource::File(_) => futures::stream::pending().boxed(),
         }
     }
 
     /// The events of a kind that no live read looks at.
-    fn follow_own<K: WireObject>(&self, kind: fn() -> ApiKind) -> BoxStream<'static, FollowEvent<K>> {
+    fn follow_own<K: WireObject>(
+        &self,
+        watch: OwnWatchKind,
+        kind: fn() -> ApiKind,
+    ) -> BoxStream<'static, FollowEvent<K>> {
         let (client, options) = (self.context.client.clone(), self.context.follow_options());
-        self.context
-            .breaks
-            .reopened_after(move || follow::<K>(&client, &kind(), None, options.clone()).boxed())
+        let open = move || follow::<K>(&client, &kind(), None, options.clone()).boxed();
+        self.context.own_watches.observed(watch, "", self.context.breaks.reopened_after(open))
     }
 
     fn group_events(&self) -> BoxStream<'static, FollowEvent<ParentObject>> {
         match &self.source {
-            PolicySource::Cluster(_) => self.follow_own(group_kind),
+            PolicySource::Cluster(_) => self.follow_own(OwnWatchKind::Groups, group_kind),
             PolicySource::File(_) => futures::stream::pending().boxed(),
         }
     }
@@ -289,8 +293,10 @@ impl PolicyTask {
             return Ok(());
         }
         if plan.namespaces && state.namespaces.is_none() {
-            state.namespaces = Some(self.follow_own(namespace_kind));
+            state.namespaces = Some(self.follow_own(OwnWatchKind::Namespaces, namespace_kind));
         }
+        self.context.own_watches.set_needed(OwnWatchKind::Namespaces, |_| plan.namespaces);
+        self.context.own_watches.set_needed(OwnWatchKind::Budgets, |_| plan.budgets);
         if state.namespace_labels.items().is_none() {
             plan.await_namespaces();
         }

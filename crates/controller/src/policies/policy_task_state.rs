@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use tracing::{info, warn};
 use watcher::plan::LabelMatcher;
 use watcher::wire::ChildObject;
-use watcher::{ApiFailureCause, FollowEvent, FollowFailure, ParentObject};
+use watcher::{FollowEvent, FollowFailure, ParentObject};
 
 use super::departures::Departures;
 use super::disruption_budgets::DisruptionBudgets;
@@ -26,6 +26,7 @@ use super::namespace_selection::{NamespaceLabels, RelistSchedule};
 use super::rights::RightsReviewer;
 use super::script_libraries::ScriptLibraries;
 use crate::failure_reporter::FailureReporter;
+use crate::own_watches::OwnWatchKind;
 
 /// Time after which the Trues of a policy that is refused, and was never accepted, are taken back.
 pub(super) const REFUSED_FOR_LONG: Duration = Duration::from_mins(2);
@@ -303,17 +304,9 @@ fn written<'p>(policies: impl IntoIterator<Item = &'p PolicyInUse>) -> Released 
 /// Logs a failure to read policies, with its remedy.
 fn report_trouble(failures: &FailureReporter, trouble: FollowFailure) {
     let FollowFailure { cause, detail } = trouble;
-    failures.report("follow policies", cause.metric_label(), move |failures| match cause {
-        ApiFailureCause::NotInstalled => warn!(
-            failures,
-            "the ReadinessPolicy CRD is not installed; run `rollcall crd | kubectl apply -f -`, or use --policies FILE"
-        ),
-        ApiFailureCause::Forbidden => warn!(
-            detail,
-            failures,
-            "not permitted to list and watch readinesspolicies.rollcall.dev; grant it with `rollcall rbac | kubectl apply -f -`"
-        ),
-        _ => warn!(cause = cause.metric_label(), detail, failures, "failed to watch policies"),
+    failures.report("follow policies", cause.metric_label(), move |failures| {
+        let why = OwnWatchKind::Policies.explain_failure(cause);
+        warn!(cause = cause.metric_label(), detail, failures, "{why}");
     });
 }
 

@@ -1,6 +1,6 @@
 //! Health scripts in ConfigMaps, such as Argo CD's `argocd-cm`: watched, and recompiled when they change.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures::StreamExt;
@@ -18,6 +18,7 @@ use watcher::{ApiFailureCause, ApiKind, FollowEvent, FollowFailure, FollowOption
 
 use crate::failure_reporter::FailureReporter;
 use crate::kind_tasks::KindContext;
+use crate::own_watches::OwnWatchKind;
 
 /// Script libraries of all policies in use.
 #[derive(Default)]
@@ -72,10 +73,13 @@ impl ScriptLibraries {
                         .boxed()
                 };
                 let events = context.breaks.reopened_after(open);
+                let events = context.own_watches.observed(OwnWatchKind::Scripts, &name.to_string(), events);
                 let key = name.clone();
                 self.events.push(events.map(move |event| (key.clone(), event)).boxed());
             }
         }
+        let needed: BTreeSet<String> = libraries_of(policies).map(ToString::to_string).collect();
+        context.own_watches.set_needed(OwnWatchKind::Scripts, |name| needed.contains(name));
     }
 
     /// Waits until a library changes, and returns its name. Never completes if none is watched.

@@ -12,6 +12,7 @@ use crate::event_recorder::{EventNotice, NoticeSender};
 use crate::kind_tasks::{KindRequest, RecordsTrouble};
 use crate::live_reader::{Drift, ReadOrder};
 use crate::metrics::Metrics;
+use crate::own_watches::OwnWatchStates;
 use crate::page::{LOOP_QUERY_QUEUE_SIZE, LoopQuery};
 use crate::parent_writer::SettledWrite;
 use crate::snapshot::StatsSnapshot;
@@ -51,6 +52,8 @@ pub(super) struct ServiceChannels {
     pub(super) history_trouble: Latest<Option<String>>,
     /// From the policy watch to `/readyz`.
     pub(super) inventory_trouble: Latest<Option<String>>,
+    /// From the policy watch to `/readyz`.
+    pub(super) own_watches: Latest<OwnWatchStates>,
 }
 
 impl ServiceChannels {
@@ -71,6 +74,7 @@ impl ServiceChannels {
             records_trouble: watch::channel(None),
             history_trouble: watch::channel(None),
             inventory_trouble: watch::channel(None),
+            own_watches: watch::channel(OwnWatchStates::default()),
         }
     }
 }

@@ -106,10 +106,12 @@ impl ServiceTasks {
             history: channels.history_trouble.1,
             records: channels.records_trouble.1,
             inventory: channels.inventory_trouble.1,
+            own_watches: channels.own_watches.1,
         };
         let readers = args.listener.metrics_auth.then_some(authorizer);
         let admin = wire_admin(&shared, readers, snapshot.clone(), channels.policies_read.1, troubles);
-        let context = wire_kind_context(&shared, &args, channels.kind_events.0, channels.records_trouble.0);
+        let (kind_events, records) = (channels.kind_events.0, channels.records_trouble.0);
+        let context = wire_kind_context(&shared, &args, kind_events, records, channels.own_watches.0);
         let (leadership, leadership_gate) = GatedLeadership::new(shared.leadership.clone());
         let results = PolicyResults {
             plans: channels.plans.0,

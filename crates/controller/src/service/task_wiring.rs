@@ -22,6 +22,7 @@ use crate::history::{HistoryStore, HistoryWriter};
 use crate::kind_tasks::{HistoryWatch, KindContext, MAX_EVENT_SEARCHES, RecordsContext, RecordsTrouble};
 use crate::lease::LeadershipGate;
 use crate::live_reader::{Drift, LiveReader};
+use crate::own_watches::{OwnWatchStates, OwnWatches};
 use crate::page::{LoopQuery, PageAuthorizer, PageConfig, PageService};
 use crate::parent_writer::ParentWriter;
 use crate::policies::{GrantSettings, InventorySettings, PolicySource, PolicyTask};
@@ -44,6 +45,7 @@ pub(super) fn wire_kind_context(
     args: &RunArgs,
     kind_events: UnboundedSender<(KindId, KindEvent)>,
     trouble: watch::Sender<Option<RecordsTrouble>>,
+    own_watches: watch::Sender<OwnWatchStates>,
 ) -> KindContext {
     let namespace = args.records_namespace.clone().unwrap_or_else(|| DEFAULT_RECORDS_NAMESPACE.to_owned());
     KindContext {
@@ -67,6 +69,7 @@ pub(super) fn wire_kind_context(
         refusals: shared.refusals.clone(),
         judged: shared.judged.clone(),
         breaks: shared.breaks.clone(),
+        own_watches: OwnWatches::new(own_watches, shared.metrics.clone()),
     }
 }
 
@@ -257,6 +260,7 @@ pub(super) struct AdminTroubles {
     pub(super) history: watch::Receiver<Option<String>>,
     pub(super) records: watch::Receiver<Option<RecordsTrouble>>,
     pub(super) inventory: watch::Receiver<Option<String>>,
+    pub(super) own_watches: watch::Receiver<OwnWatchStates>,
 }
 
 pub(super) fn wire_admin(
@@ -266,7 +270,7 @@ pub(super) fn wire_admin(
     policies_read: watch::Receiver<bool>,
     troubles: AdminTroubles,
 ) -> AdminState {
-    let AdminTroubles { history, records, inventory } = troubles;
+    let AdminTroubles { history, records, inventory, own_watches } = troubles;
     AdminState {
         metrics: shared.metrics.clone(),
         snapshot,
@@ -276,6 +280,7 @@ pub(super) fn wire_admin(
         clock: shared.clock.clone(),
         records,
         inventory,
+        own_watches,
         was_ready: Arc::new(AtomicBool::new(false)),
     }
 }

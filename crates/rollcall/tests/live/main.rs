@@ -53,5 +53,6 @@ mod terminal;
 mod tokens;
 mod unchosen;
 mod uncounted;
+mod unlisted_policies;
 mod watching;
 mod written_ahead;

@@ -195,10 +195,15 @@ impl EventLoop {
             if self.is_followed(drift.kind) {
                 self.metrics.count_drift(&kind, "recount", differences);
             }
-            let RecountDrift { objects, edges, counts, example, .. } = drift;
+            let RecountDrift { objects, edges, counts, numbers, example, .. } = drift;
             warn!(
                 kind,
-                objects, edges, counts, example, "drift: a recount found differences and mended them"
+                objects,
+                edges,
+                counts,
+                numbers,
+                example,
+                "drift: a recount found differences and mended them"
             );
         }
     }

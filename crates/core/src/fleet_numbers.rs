@@ -68,6 +68,27 @@ impl FindingCounts {
 /// A parent that a policy selects and leaves to an older one, by name, with that one.
 type LeftParent = (Box<str>, ObjectId, RulingPolicy);
 
+/// What was found of one parent under each policy, and which leave it to an older one.
+type HeldOfParent = (Vec<(PolicyId, ParentFindings)>, Vec<(PolicyId, LeftParent)>);
+
+/// One of the parts in which parents are compared: all of them at once would keep the loop for too long.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NumberSlice(u32);
+
+impl NumberSlice {
+    /// Number of slices.
+    const COUNT: u64 = 16;
+
+    /// The slice whose turn it is in this round.
+    pub(super) fn of_round(round: u64) -> NumberSlice {
+        NumberSlice(u32::try_from(round % NumberSlice::COUNT).unwrap_or_default())
+    }
+
+    fn contains(self, parent: ObjectId) -> bool {
+        u64::from(parent.0) % NumberSlice::COUNT == u64::from(self.0)
+    }
+}
+
 /// Numbers of all parents under all policies, as of the last [`FleetNumbers::refresh`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FleetNumbers {
@@ -94,6 +115,58 @@ impl FleetNumbers {
             self.refresh_parent(sources, parent, now);
         }
         changed
+    }
+
+    /// Compares what is held of a slice of the parents with what is found now, and all counts with what is held; puts right what
+    /// differs. To be called when the numbers are up to date. Returns the parents of which something differed, and the policies
+    /// of which a count did.
+    pub(super) fn mend_slice(
+        &mut self,
+        sources: FindingSources<'_>,
+        slice: NumberSlice,
+        now: Time,
+    ) -> (Vec<ObjectId>, Vec<PolicyId>) {
+        let policies = self.correct_counts();
+        let evaluated = sources.engine.evaluation_states().map(|state| state.parent);
+        let held = self.found.keys().map(|(parent, _)| *parent).chain(self.left_by.keys().copied());
+        let parents: BTreeSet<_> = evaluated.chain(held).filter(|parent| slice.contains(*parent)).collect();
+        let is_wrong = |parent: &ObjectId| {
+            let before = self.held_of(*parent);
+            self.refresh_parent(sources, *parent, now);
+            self.held_of(*parent) != before
+        };
+        (parents.into_iter().filter(is_wrong).collect(), policies)
+    }
+
+    /// What is held of one parent.
+    fn held_of(&self, parent: ObjectId) -> HeldOfParent {
+        let range = (parent, PolicyId(0))..=(parent, PolicyId(u32::MAX));
+        let found = self.found.range(range).map(|((_, policy), found)| (*policy, found.clone()));
+        (found.collect(), self.left_by.get(&parent).cloned().unwrap_or_default())
+    }
+
+    /// Counts anew what was found of all parents. Returns the policies of which a count was wrong.
+    fn correct_counts(&mut self) -> Vec<PolicyId> {
+        let mut counted = BTreeMap::<PolicyId, FindingCounts>::new();
+        let mut wrong = BTreeSet::new();
+        let (mut unready, mut yielding, mut kept) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        for (key, found) in &self.found {
+            counted.entry(key.1).or_default().count(found, true);
+            unready.extend(found.unready.map(|(reason, since)| (reason.child_level(), since, *key)));
+            yielding.extend(found.rivals.as_ref().map(|_| *key));
+            kept.extend(found.is_kept_by_owner.then_some(*key));
+        }
+        counted.retain(|_, counts| *counts != FindingCounts::default());
+        let policies = counted.keys().chain(self.counts.keys());
+        wrong.extend(policies.filter(|policy| counted.get(policy) != self.counts.get(policy)));
+        wrong.extend(unready.symmetric_difference(&self.unready).map(|(_, _, (_, policy))| *policy));
+        wrong.extend(yielding.symmetric_difference(&self.yielding).map(|(_, policy)| *policy));
+        wrong.extend(kept.symmetric_difference(&self.kept_by_owner).map(|(_, policy)| *policy));
+        if !wrong.is_empty() {
+            (self.counts, self.unready) = (counted, unready);
+            (self.yielding, self.kept_by_owner) = (yielding, kept);
+        }
+        wrong.into_iter().collect()
     }
 
     /// Numbers made from all parents anew, for tests and the simulator. What is known of when parents stopped being ready is
@@ -242,5 +315,30 @@ impl FleetNumbers {
         let left = self.left.get(&policy);
         let named = left.into_iter().flatten().map(|(name, _, by)| (&**name, by));
         (left.map_or(0, BTreeSet::len), named)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_that_is_not_what_was_found_is_put_right_and_its_policy_named() {
+        let (policy, other) = (PolicyId(1), PolicyId(2));
+        let mut numbers = FleetNumbers::default();
+        for id in 1..=3 {
+            let unready = Some((ParentReason::ChildrenProgressing, Time(id.into())));
+            let found = ParentFindings { unready, undefaulted: true, ..ParentFindings::default() };
+            numbers.insert((ObjectId(id), policy), found);
+        }
+        let right = numbers.clone();
+        assert_eq!(numbers.correct_counts(), []);
+        numbers.counts.entry(policy).or_default().undefaulted += 1;
+        numbers.counts.entry(other).or_default().pruned = 1;
+        assert_eq!(numbers.correct_counts(), [policy, other]);
+        numbers.unready.pop_first();
+        numbers.yielding.insert((ObjectId(7), other));
+        assert_eq!(numbers.correct_counts(), [policy, other]);
+        assert_eq!(numbers, right);
     }
 }

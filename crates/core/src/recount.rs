@@ -9,7 +9,9 @@ use readiness::Time;
 use timer::Seed;
 use watcher::reflector::Reflector;
 
+use super::fleet_numbers::NumberSlice;
 use super::loop_core::Core;
+use super::parent_findings::FindingSources;
 
 /// Time after a list until its kind is counted again. Lists often come together. 5 s.
 const RECOUNT_AFTER_LIST: Duration = Duration::from_secs(5);
@@ -29,6 +31,8 @@ pub struct RecountDrift {
     pub edges: usize,
     /// Parents with another count than their edges amount to.
     pub counts: usize,
+    /// Numbers over parents that these did not amount to: sums of a policy, and what is held of a parent beside its answer.
+    pub numbers: usize,
     /// One of these objects or parents: `namespace/name`.
     pub example: String,
 }
@@ -36,7 +40,7 @@ pub struct RecountDrift {
 impl RecountDrift {
     /// Number of differences.
     pub fn total(&self) -> usize {
-        self.objects + self.edges + self.counts
+        self.objects + self.edges + self.counts + self.numbers
     }
 }
 
@@ -98,7 +102,7 @@ impl RecountSchedule {
     /// Compares and counts what is due. `kinds` are those that are followed.
     pub fn run_due(&mut self, core: &mut Core, kinds: &[KindId], now: Time) -> Vec<RecountDrift> {
         let is_due = |at: Option<Time>| at.is_some_and(|at| at <= now);
-        let mut due = BTreeSet::new();
+        let (mut due, mut found) = (BTreeSet::new(), BTreeMap::new());
         if is_due(self.listed_due) {
             self.listed_due = None;
             due = std::mem::take(&mut self.listed);
@@ -107,23 +111,49 @@ impl RecountSchedule {
             self.schedule_random(now);
             let most = u64::try_from(kinds.len().max(1)).unwrap_or(u64::MAX);
             let any = usize::try_from(self.seed.number_for(self.rounds) % most).ok();
-            due.extend(any.and_then(|any| kinds.get(any)));
+            let any = any.and_then(|any| kinds.get(any));
+            due.extend(any);
+            found.extend(any.map(|kind| (*kind, self.mend_numbers(core, *kind, now))));
         }
-        let mut found = BTreeMap::new();
         if is_due(self.suspects_due) && core.reflector.dirty_len() > 0 {
             // What has not been observed yet is no difference.
             self.suspects_due = Some(now + OBSERVATION_GRACE_PERIOD);
         } else if is_due(self.suspects_due) {
             self.suspects_due = None;
             for (kind, suspects) in std::mem::take(&mut self.suspects) {
-                let drift = RecountDrift::observe_missed(core, kind, &suspects, now);
-                found.insert(kind, drift);
+                let missed = RecountDrift::observe_missed(core, kind, &suspects, now);
+                found.entry(kind).or_insert_with(|| RecountDrift::none(kind)).add_missed(missed);
             }
         }
         if !due.is_empty() {
             self.recount(core, &due, now, &mut found);
         }
         found.into_values().filter(|drift| drift.total() > 0).collect()
+    }
+
+    /// Counts the sums of all policies anew, and a slice of what else is held of parents. A number is wrong of a policy, whose kinds
+    /// are many: the difference counts for the kind whose turn it is.
+    fn mend_numbers(&self, core: &mut Core, kind: KindId, now: Time) -> RecountDrift {
+        core.refresh_numbers(now);
+        let sums = core.engine.correct_sums();
+        let mut drift = RecountDrift { numbers: sums.len(), ..RecountDrift::none(kind) };
+        // What has not been observed yet shows in rows, and nowhere else.
+        if core.reflector.dirty_len() == 0 {
+            let sources = FindingSources { engine: &core.engine, reflector: &core.reflector };
+            let slice = NumberSlice::of_round(self.rounds);
+            let (parents, policies) = core.numbers.mend_slice(sources, slice, now);
+            drift.numbers += policies.len();
+            // What changed in the meantime is no difference.
+            if core.reflector.dirty_len() == 0 {
+                drift.numbers += parents.len();
+                let check = ObservationCheck { engine: &core.engine, reflector: &core.reflector, now };
+                parents.first().into_iter().for_each(|parent| drift.name_example(*parent, &check));
+            }
+        }
+        if drift.numbers > 0 && drift.example.is_empty() {
+            "sums of a policy".clone_into(&mut drift.example);
+        }
+        drift
     }
 
     /// Counts these kinds again, and looks for what is held otherwise than it is shown.
@@ -147,7 +177,7 @@ impl RecountSchedule {
 
 impl RecountDrift {
     fn none(kind: KindId) -> Self {
-        RecountDrift { kind, objects: 0, edges: 0, counts: 0, example: String::new() }
+        RecountDrift { kind, objects: 0, edges: 0, counts: 0, numbers: 0, example: String::new() }
     }
 
     /// Observes those suspects that still differ. One that has changed since will be observed as any other.
@@ -159,6 +189,14 @@ impl RecountDrift {
         let example = missed.first().map(|id| check.name_of(*id)).unwrap_or_default();
         core.observe_objects(now, &missed);
         RecountDrift { objects: missed.len(), example, ..RecountDrift::none(kind) }
+    }
+
+    /// Adds the objects that were missed.
+    fn add_missed(&mut self, missed: RecountDrift) {
+        self.objects += missed.objects;
+        if self.example.is_empty() {
+            self.example = missed.example;
+        }
     }
 
     /// Names this object if none is named yet.

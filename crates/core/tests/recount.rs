@@ -119,3 +119,30 @@ fn what_has_changed_meanwhile_is_no_drift() {
     cluster.lose_change(&pod(1, 3, "True"));
     assert_eq!(cluster.run_for(Duration::from_secs(5)), []);
 }
+
+#[test]
+fn numbers_over_parents_that_are_wrong_are_found_now_and_then_told_and_put_right() {
+    let mut cluster = RecountCluster::observed();
+    cluster.lose_change(&pod(2, 2, "False"));
+    cluster.recounts.on_listed(cluster.pods, cluster.now);
+    cluster.run_for(Duration::from_mins(1));
+    for _ in 0..20 {
+        cluster.core.run_turn(cluster.now);
+        cluster.now = cluster.now + Duration::from_secs(1);
+    }
+    cluster.core.refresh_numbers(cluster.now);
+    let right = cluster.core.numbers.clone();
+    assert!(right.unready().next().is_some(), "it has a parent that is not ready");
+    assert_eq!(cluster.run_for(Duration::from_hours(4)), []);
+    cluster.core.numbers = rollcall_core::FleetNumbers::default();
+    let found = cluster.run_for(Duration::from_hours(4));
+    let [RecountDrift { objects: 0, edges: 0, counts: 0, numbers: 1, example, .. }] = &found[..] else {
+        panic!("{found:?}")
+    };
+    assert_eq!(example, "shop/db");
+    let reasons = |numbers: &rollcall_core::FleetNumbers| {
+        numbers.unready().map(|(key, reason, _)| (key, reason)).collect::<Vec<_>>()
+    };
+    assert_eq!(reasons(&cluster.core.numbers), reasons(&right));
+    assert_eq!(cluster.run_for(Duration::from_hours(4)), [], "it is put right");
+}

@@ -325,6 +325,12 @@ impl Engine {
         ChildLinker { scheduler: &mut self.scheduler, now }.recount_kinds(kinds)
     }
 
+    /// Sums the evaluations of all policies anew, puts right what differs, and returns the policies of which something did.
+    /// Iterates over all evaluations once.
+    pub fn correct_sums(&mut self) -> Vec<PolicyId> {
+        self.scheduler.graph.correct_sums()
+    }
+
     /// Takes the first touch, of the parent or of its children, that led to the write now sent to `parent`. `None` if
     /// time alone or something below its children led to it. Queried once per write.
     pub fn take_first_touch(&mut self, parent: ObjectId) -> Option<Time> {

@@ -56,6 +56,20 @@ impl EvaluationTable {
         self.sums.find(policy)
     }
 
+    /// Sums all evaluations that may not have changed anew, and puts right what differs. Returns the policies of which something
+    /// did.
+    pub(super) fn correct_sums(&mut self) -> Vec<PolicyId> {
+        let mut counted = PolicySumTable::default();
+        let settled = self.iter().filter(|(id, _)| !self.changed.contains(id.0));
+        settled.for_each(|(_, held)| counted.add_evaluation(held));
+        self.sums.correct(counted)
+    }
+
+    #[cfg(test)]
+    pub(super) fn spoil_sums(&mut self, policy: PolicyId) {
+        self.sums.spoil(policy);
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = (EvaluationId, &ParentEvaluation)> {
         (0..u32::MAX).zip(&self.slots).filter_map(|(at, held)| Some((EvaluationId(at), held.as_deref()?)))
     }

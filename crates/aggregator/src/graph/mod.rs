@@ -85,6 +85,15 @@ impl ChildGraph {
         self.evaluations.policy_sums(policy)
     }
 
+    pub(crate) fn correct_sums(&mut self) -> Vec<PolicyId> {
+        self.evaluations.correct_sums()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn spoil_sums(&mut self, policy: PolicyId) {
+        self.evaluations.spoil_sums(policy);
+    }
+
     pub(crate) fn change_parents(&mut self, change: impl Fn(&mut ParentNode)) {
         self.nodes.change_parents(change);
     }

@@ -1,7 +1,7 @@
 //! What the evaluations of each policy amount to, kept up with every change: nobody has to walk all of them for a number.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 use readiness::rollup::{LevelTally, ParentReason};
 
@@ -61,6 +61,19 @@ pub(super) struct PolicySumTable {
 impl PolicySumTable {
     pub(super) fn find(&self, policy: PolicyId) -> Option<&PolicySums> {
         self.by_policy.get(&policy)
+    }
+
+    /// Holds another number of parents than there are.
+    #[cfg(test)]
+    pub(super) fn spoil(&mut self, policy: PolicyId) {
+        self.by_policy.entry(policy).or_default().parents += 1;
+    }
+
+    /// Takes what was counted anew, and returns the policies that it differs for.
+    pub(super) fn correct(&mut self, counted: PolicySumTable) -> Vec<PolicyId> {
+        let held = std::mem::replace(self, counted).by_policy;
+        let policies: BTreeSet<_> = held.keys().chain(self.by_policy.keys()).copied().collect();
+        policies.into_iter().filter(|policy| held.get(policy) != self.by_policy.get(policy)).collect()
     }
 
     pub(super) fn add_evaluation(&mut self, held: &ParentEvaluation) {

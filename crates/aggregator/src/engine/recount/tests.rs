@@ -340,3 +340,33 @@ fn whatever_was_corrupted_the_answer_is_wrong_until_the_recount_and_right_again_
         assert_eq!(engine.recount_kinds(now, &[CHILDREN].into()), RecountResult::default(), "{what}");
     }
 }
+
+#[test]
+fn a_wrong_sum_of_a_policy_is_found_once_and_put_right() {
+    let mut engine = observed(3);
+    engine.poll(NOW, &mut Vec::new());
+    engine.take_changed_parents();
+    let before = engine.reader().policy_sums(POLICY).cloned();
+    assert!(before.is_some());
+    assert_eq!(engine.correct_sums(), [], "nothing is wrong");
+    for policy in [POLICY, PolicyId(9)] {
+        engine.scheduler.graph.spoil_sums(policy);
+    }
+    assert_ne!(engine.reader().policy_sums(POLICY), before.as_ref());
+    assert_eq!(engine.correct_sums(), [POLICY, PolicyId(9)]);
+    assert_eq!(engine.reader().policy_sums(POLICY), before.as_ref());
+    assert_eq!(engine.reader().policy_sums(PolicyId(9)), None, "it has no parents");
+    assert_eq!(engine.correct_sums(), []);
+}
+
+#[test]
+fn what_has_changed_and_is_not_summed_yet_is_no_wrong_sum() {
+    let mut engine = observed(2);
+    engine.poll(NOW, &mut Vec::new());
+    engine.take_changed_parents();
+    engine.observe_object(NOW, ObjectId(3), Some(&view(&weight(3), &[link()])));
+    assert_eq!(engine.correct_sums(), []);
+    engine.take_changed_parents();
+    assert_eq!(engine.correct_sums(), []);
+    assert_eq!(engine.reader().policy_sums(POLICY), engine.reader().recount_sums().get(&POLICY));
+}

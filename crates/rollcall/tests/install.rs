@@ -85,3 +85,30 @@ fn the_help_names_what_takes_it_away_while_the_service_runs() {
         assert!(words.contains(part), "no {part:?} in:\n{help}");
     }
 }
+
+/// Where the runbooks of all printed alerts are, without the alerts' names.
+fn runbooks(args: &[&str]) -> Vec<String> {
+    let (code, out, err) = rollcall(&[&["install", "--offline"], args].concat());
+    assert_eq!(code, Some(0), "{err}");
+    let named = out.split("runbook_url: ").skip(1).filter_map(|rest| rest.lines().next()?.split_once('#'));
+    let mut addresses: Vec<_> = named.map(|(address, _)| address.to_owned()).collect();
+    assert!(addresses.len() > 10, "{addresses:?}");
+    addresses.dedup();
+    addresses
+}
+
+#[test]
+fn the_runbooks_are_a_file_of_the_repository_or_where_the_user_has_put_it() {
+    let default = runbooks(&[]);
+    assert_eq!(default, ["dashboards/README.md"]);
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../dashboards/README.md");
+    assert!(std::fs::read_to_string(file).unwrap().contains("\n# Runbooks\n"));
+    let own = "https://git.example.com/rollcall/dashboards/README.md";
+    assert_eq!(runbooks(&["--runbooks", own]), [own]);
+    let (_, values, _) = rollcall(&["install", "--offline", "-o", "helm-values", "--runbooks", own]);
+    assert!(values.contains(&format!("runbooks: {own}")), "{values}");
+    for unusable in ["", "https://x/y#z", "a b", "a\nb: c", "- a", "{a}", "'"] {
+        let (code, _, err) = rollcall(&["install", "--offline", &format!("--runbooks={unusable}")]);
+        assert!(code == Some(2) && err.contains("must be an address without #"), "{unusable}: {err}");
+    }
+}

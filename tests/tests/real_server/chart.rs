@@ -185,6 +185,22 @@ async fn what_the_chart_ships_is_what_the_repository_has() -> Result<()> {
     Ok(())
 }
 
+#[tokio::test]
+async fn the_runbooks_of_the_alerts_are_where_the_values_say() -> Result<()> {
+    let own = "https://git.example.com/rollcall/dashboards/README.md";
+    let own_values = EVERYTHING.replace(
+        "prometheusRule: { enabled: true }",
+        &format!("prometheusRule: {{ enabled: true, runbooks: {own} }}"),
+    );
+    let values = values(&own_values, "runbooks")?;
+    let rules = one(&rendered(&["-f", &values])?, "PrometheusRule")?["spec"].to_string();
+    assert!(
+        rules.contains(&format!("{own}#rollcallabsent")) && !rules.contains("\"dashboards/README.md#"),
+        "{rules}"
+    );
+    Ok(())
+}
+
 /// Names of what a release with this name has in the cluster when it is in this namespace.
 fn wide_names(release: &str, namespace: &str) -> Result<Vec<String>> {
     let output = helm(&["template", release, "rollcall", "-n", namespace])?;

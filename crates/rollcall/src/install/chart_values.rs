@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use policy::rbac::{PolicyRights, policy_rights};
 use serde_json::{Map, Value, json};
 
-use super::monitoring::{MetricsAccount, ServedMonitors};
+use super::monitoring::{MetricsAccount, RUNBOOKS, ServedMonitors};
 use crate::rbac::RbacPolicies;
 
 /// Resources that the chart lets Rollcall read without being told.
@@ -77,13 +77,22 @@ impl ChartRights {
     }
 }
 
+/// What the chart is told of monitoring.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ChartMonitors<'a> {
+    pub(super) served: ServedMonitors,
+    /// Where the alerts' runbooks are.
+    pub(super) runbooks: &'a str,
+}
+
 /// Values for `helm install -f -`. What is the chart's default is left out.
 pub(super) fn chart_values(
     image: &str,
     readers: &[MetricsAccount],
     policies: &RbacPolicies,
-    served: ServedMonitors,
+    monitors: ChartMonitors<'_>,
 ) -> Value {
+    let ChartMonitors { served, runbooks } = monitors;
     let mut rights = ChartRights::default();
     for (_, compiled) in &policies.valid {
         rights.add_rights(&policy_rights(compiled, &policies.crds));
@@ -107,7 +116,11 @@ pub(super) fn chart_values(
         set("metrics", json!({ "readers": readers.iter().map(reader).collect::<Vec<_>>() }));
     }
     set("serviceMonitor", json!({ "enabled": served.service_monitor }));
-    set("prometheusRule", json!({ "enabled": served.prometheus_rule }));
+    let mut rule = json!({ "enabled": served.prometheus_rule });
+    if runbooks != RUNBOOKS {
+        rule["runbooks"] = json!(runbooks);
+    }
+    set("prometheusRule", rule);
     set("dashboards", json!({ "enabled": true }));
     values.into()
 }

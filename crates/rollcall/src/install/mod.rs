@@ -17,6 +17,7 @@ use crate::live::{connect_cluster, suggested_policies};
 use crate::rbac::{RbacPolicies, object_name};
 use crate::text::{print_error_line, write_stdout};
 use base_manifests::BaseOptions;
+use chart_values::ChartMonitors;
 use monitoring::{MetricsAccount, ServedMonitors};
 
 /// `rollcall install`.
@@ -61,6 +62,9 @@ pub(crate) struct InstallArgs {
     /// Service account that may read the metrics, such as that of Prometheus. Repeat the flag, or separate by commas.
     #[arg(long = "metrics-reader", value_delimiter = ',', value_name = "NAMESPACE/NAME")]
     metrics_readers: Vec<MetricsAccount>,
+    /// Where the alerts' runbooks are: the address of the page that dashboards/README.md of the repository is for your people.
+    #[arg(long, default_value = monitoring::RUNBOOKS, value_name = "URL", value_parser = monitoring::runbooks_address)]
+    runbooks: String,
     /// Output format: `manifests` for `kubectl apply -f -`; `helm-values` for `helm install -f -` with the chart.
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     output: InstallFormat,
@@ -92,7 +96,8 @@ pub(crate) async fn print_installation(
     let text = match args.output {
         InstallFormat::Manifests => manifests_yaml(&bundle(args, &policies, served)?)?,
         InstallFormat::HelmValues => {
-            to_yaml(&chart_values::chart_values(&args.image, &args.metrics_readers, &policies, served))?
+            let monitors = ChartMonitors { served, runbooks: &args.runbooks };
+            to_yaml(&chart_values::chart_values(&args.image, &args.metrics_readers, &policies, monitors))?
         }
     };
     write_stdout(&text)?;
@@ -146,7 +151,7 @@ fn bundle(args: &InstallArgs, policies: &RbacPolicies, served: ServedMonitors) -
     }
     manifests.extend(base_manifests::workload(&base)?);
     manifests.extend(monitoring::dashboards(&args.namespace));
-    manifests.extend(monitoring::alerts(&args.namespace, served)?);
+    manifests.extend(monitoring::alerts(&args.namespace, &args.runbooks, served)?);
     manifests.extend(monitoring::metrics_readers(&args.metrics_readers));
     for manifest in &mut manifests {
         base_manifests::name_apart(manifest, &args.namespace);

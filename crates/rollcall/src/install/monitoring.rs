@@ -14,6 +14,10 @@ const DASHBOARDS: [(&str, &str); 3] = [
 ];
 /// Alerts and recording rules.
 const RULES: &str = include_str!("../../../../dashboards/rules/rollcall.rules.yaml");
+/// Where the runbooks are, as the rules have it: a file of the repository.
+pub(super) const RUNBOOKS: &str = "dashboards/README.md";
+/// Longest address of the runbooks, in bytes.
+const MAX_RUNBOOKS: usize = 512;
 /// API group of the Prometheus operator.
 const OPERATOR_GROUP: &str = "monitoring.coreos.com";
 
@@ -74,17 +78,35 @@ pub(super) fn dashboards(namespace: &str) -> Vec<Value> {
     DASHBOARDS.into_iter().map(dashboard).collect()
 }
 
-/// The alerts, and the scrape where an operator makes one.
-pub(super) fn alerts(namespace: &str, served: ServedMonitors) -> anyhow::Result<Vec<Value>> {
+/// Accepts the bytes of an address without a fragment, which the name of the alert is. The chart accepts the same.
+pub(super) fn runbooks_address(text: &str) -> Result<String, String> {
+    let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"._~:/?&=%@+,-".contains(&byte);
+    let begins_well = text.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
+    if begins_well && text.len() <= MAX_RUNBOOKS && text.bytes().all(legal) {
+        Ok(text.to_owned())
+    } else {
+        Err("must be an address without #, such as https://git.example.com/rollcall/dashboards/README.md"
+            .to_owned())
+    }
+}
+
+/// The rules, whose runbooks are at this address.
+fn rules(runbooks: &str) -> String {
+    RULES.replace(&format!("runbook_url: {RUNBOOKS}#"), &format!("runbook_url: {runbooks}#"))
+}
+
+/// The alerts, whose runbooks are at this address, and the scrape where an operator makes one.
+pub(super) fn alerts(namespace: &str, runbooks: &str, served: ServedMonitors) -> anyhow::Result<Vec<Value>> {
+    let rules_text = rules(runbooks);
     let operator_version = format!("{OPERATOR_GROUP}/v1");
     let mut manifests = Vec::new();
     if served.prometheus_rule {
         let mut rule = object(&operator_version, "PrometheusRule", "rollcall", namespace);
-        rule["spec"] = serde_saphyr::from_str(RULES)?;
+        rule["spec"] = serde_saphyr::from_str(&rules_text)?;
         manifests.push(rule);
     } else {
         let mut rules = object("v1", "ConfigMap", "rollcall-alert-rules", namespace);
-        rules["data"] = json!({ "rollcall.rules.yaml": RULES });
+        rules["data"] = json!({ "rollcall.rules.yaml": rules_text });
         manifests.push(rules);
     }
     if served.service_monitor {

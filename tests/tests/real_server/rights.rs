@@ -113,6 +113,11 @@ async fn what_lacks_is_named_with_the_command_that_grants_it() -> Result<()> {
     );
     ensure!(said.contains(&format!("rollcall rbac {name} -n {}", tenant.name)), "{said}");
 
+    // Who plans a change of it is told the same.
+    let planned = lacking_by_plan(&tenant).await?;
+    let right = format!("patch sites/status.{}: conditions of the parents", tenant.group);
+    ensure!(planned.iter().any(|line| line.contains(&right)), "{right} is not in {planned:?}");
+
     let file = tenant.folder.join("printed.yaml");
     let (code, printed) = rbac(&tenant, &[&name])?;
     ensure!(code == Some(0), "{printed}");
@@ -125,7 +130,25 @@ async fn what_lacks_is_named_with_the_command_that_grants_it() -> Result<()> {
     ensure!(code == Some(0) && said.contains(" 0 lack"), "{said}");
     let (code, said) = rbac(&tenant, &[&name, "--check=self"])?;
     ensure!(code == Some(0), "an administrator lacks nothing: {said}");
+    let planned = lacking_by_plan(&tenant).await?;
+    ensure!(planned.is_empty(), "nothing lacks any more: {planned:?}");
     Ok(())
+}
+
+/// The rights that `rollcall plan` says the service lacks for a changed policy.
+async fn lacking_by_plan(tenant: &TestTenant) -> Result<Vec<String>> {
+    let mut changed = tenant.policies().await?;
+    changed[0]["spec"]["hold"] = json!("5s");
+    let file = tenant.policies_file(&changed)?;
+    let mut command = Command::new(places::rollcall()?);
+    command.args(["plan", "-o", "json", "--service-account"]);
+    command.arg(format!("{}/rollcall", tenant.name)).arg("-f").arg(file);
+    command.arg("--kubeconfig").arg(tenant.plane.kubeconfig());
+    let output = command.output()?;
+    let plan: Value = serde_json::from_slice(&output.stdout)
+        .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())?;
+    let lacking = plan["lackingRights"].as_array().context("no list of rights")?;
+    Ok(lacking.iter().filter_map(Value::as_str).map(str::to_owned).collect())
 }
 
 #[tokio::test]

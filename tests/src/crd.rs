@@ -8,6 +8,7 @@ pub struct CrdBuilder {
     kind: String,
     status: Value,
     subresource: bool,
+    categories: Vec<String>,
 }
 
 impl CrdBuilder {
@@ -17,7 +18,12 @@ impl CrdBuilder {
             "type": "array", "items": condition(),
             "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"],
         });
-        Self { kind: kind.to_owned(), status: status_with(Some(conditions)), subresource: true }
+        Self {
+            kind: kind.to_owned(),
+            status: status_with(Some(conditions)),
+            subresource: true,
+            categories: Vec::new(),
+        }
     }
 
     /// Makes conditions an atomic list, which any writer replaces as a whole.
@@ -69,6 +75,13 @@ impl CrdBuilder {
         self
     }
 
+    /// Adds the kind to a category.
+    #[must_use]
+    pub fn in_category(mut self, category: &str) -> Self {
+        self.categories.push(category.to_owned());
+        self
+    }
+
     /// Returns the manifest.
     pub fn manifest(&self, group: &str) -> Value {
         let kind = crate::kind::ManifestKind::new(&format!("{group}/v1"), &self.kind);
@@ -95,6 +108,7 @@ impl CrdBuilder {
                 "group": group, "scope": scope, "versions": [version],
                 "names": {
                     "kind": self.kind, "plural": kind.plural(), "singular": self.kind.to_lowercase(),
+                    "categories": self.categories,
                 },
             },
         })

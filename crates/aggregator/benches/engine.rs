@@ -40,6 +40,7 @@ fn policy() -> EnginePolicy {
             is_prerequisite: false,
         }],
         min: 0,
+        joint: Vec::new(),
         kinds: vec![KIND],
         debounce: timer::DebounceConfig { quiet: Duration::from_millis(100), cap: Duration::from_secs(1) },
         settle: Duration::ZERO,

@@ -5,7 +5,7 @@ use readiness::{Level, Steadiness};
 
 use crate::answer_view::AnswerView;
 use crate::evaluation::ChildCounts;
-use crate::types::{Availability, ChildGroup, EnginePolicy, GroupRole, Quorum};
+use crate::types::{Availability, ChildGroup, EnginePolicy, GroupRole, JointCount, Quorum};
 
 /// Tally of the critical children of one evaluation.
 #[derive(Clone, Copy, Debug, Default)]
@@ -90,6 +90,11 @@ impl CriticalTally {
         }
         stand.counted = forgiven.then(|| tally_without_quorum(children, policy, count));
         stand.own = (own_total < total).then(|| tally_without_prerequisites(children, policy, count));
+        for joint in &policy.joint {
+            let number = joint_count(joint, children, policy);
+            stand.missing = stand.missing.saturating_add(joint.min.saturating_sub(number));
+            stand.surplus |= joint.max.is_some_and(|max| number > max);
+        }
         let short =
             policy.min.saturating_sub(own_total).saturating_add(missing_name_count(children, view, policy));
         stand.missing = stand.missing.saturating_add(short);
@@ -115,6 +120,12 @@ impl CriticalTally {
     pub(crate) fn counted_tally(&self) -> &LevelTally {
         self.counted.as_ref().unwrap_or(&self.all)
     }
+}
+
+/// Number of critical children that some groups have together.
+fn joint_count(joint: &JointCount, children: &ChildCounts, policy: &EnginePolicy) -> u32 {
+    let critical = joint.groups.clone().filter(|at| policy.is_critical(*at));
+    critical.map(|at| children.find_group_tally(at).map_or(0, |tally| tally.total_count())).sum()
 }
 
 fn tally_without_quorum(

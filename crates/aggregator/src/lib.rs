@@ -38,6 +38,6 @@ pub use ids::{EvaluationId, KindId, ObjectId, PolicyId, SelectorId};
 pub use thin_list::ThinList;
 pub use types::{
     Acceptance, Availability, ChildGroup, ChildLink, ChildSource, CountedAnswer, EnginePolicy, EntriesDigest,
-    GroupRole, KindState, LinkTarget, MAX_LINK_TARGETS, ObjectView, ParentView, PolicyAnswer, Quorum,
-    SpecMark,
+    GroupRole, JointCount, KindState, LinkTarget, MAX_LINK_TARGETS, ObjectView, ParentView, PolicyAnswer,
+    Quorum, SpecMark,
 };

@@ -1,5 +1,6 @@
 //! Types of the engine's interface: the policies and the views that it observes.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use readiness::Time;
@@ -157,6 +158,17 @@ pub struct ChildGroup {
     pub is_prerequisite: bool,
 }
 
+/// Number of children that several groups of a policy have together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JointCount {
+    /// The groups: from this index up to and without that one.
+    pub groups: Range<u8>,
+    /// Minimum number of critical children.
+    pub min: u32,
+    /// Maximum number of critical children.
+    pub max: Option<u32>,
+}
+
 /// A policy as the engine needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnginePolicy {
@@ -164,6 +176,8 @@ pub struct EnginePolicy {
     pub groups: Vec<ChildGroup>,
     /// Minimum number of critical children in all groups together, but for prerequisites.
     pub min: u32,
+    /// Numbers of children that some groups have together.
+    pub joint: Vec<JointCount>,
     /// Every kind whose list the answers rest on, including the parent's.
     pub kinds: Vec<KindId>,
     /// Debounce of evaluations: quiet period and cap.

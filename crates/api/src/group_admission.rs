@@ -18,8 +18,20 @@ pub const GROUP_ADMISSION_RULES: &[AdmissionRule] = &[
     field_rule(
         "members[*]",
         ".kinds",
-        "(has(self.objects) && size(self.objects) > 0) != (has(self.kinds) && size(self.kinds) > 0)",
-        "goes with whatever selects objects, and not with objects, each of which has its kind",
+        "(has(self.objects) && size(self.objects) > 0) != (has(self.category) || (has(self.kinds) && size(self.kinds) > 0))",
+        "goes with whatever selects objects, unless category does, and not with objects, each of which has its kind",
+    ),
+    field_rule(
+        "members[*]",
+        ".category",
+        "!has(self.category) || !has(self.kinds) || size(self.kinds) == 0",
+        "goes in place of kinds and not beside them; make it another member",
+    ),
+    field_rule(
+        "members[*]",
+        ".quorum",
+        "!has(self.category) || !has(self.quorum)",
+        "does not go with category: it is a number of objects of each kind",
     ),
     field_rule(
         "members[*]",
@@ -36,10 +48,11 @@ pub const GROUP_ADMISSION_RULES: &[AdmissionRule] = &[
         "members[*]",
         ".afterDeletion",
         "!has(self.afterDeletion) || self.afterDeletion == 'forget' || \
-         ((!has(self.kinds) || self.kinds.all(k, k.kind == 'Job' && has(k.group) && k.group == 'batch')) && \
+         (!has(self.category) && (!has(self.kinds) || self.kinds.all(k, k.kind == 'Job' && has(k.group) && k.group == 'batch')) && \
          (!has(self.objects) || self.objects.all(o, o.kind == 'Job' && o.apiVersion.startsWith('batch/'))))",
         "only supported for Jobs (group batch); make other kinds another member",
     ),
+    category("members[*].category"),
     label_value("members[*].helmRelease"),
     label_value("members[*].application"),
     label_value("members[*].applySet"),
@@ -56,6 +69,11 @@ pub const GROUP_ADMISSION_RULES: &[AdmissionRule] = &[
     duration("limits.terminating"),
     duration("limits.deadline"),
 ];
+
+/// What a CRD may call a category (`k8s.io/apiextensions-apiserver`, `ValidateCustomResourceDefinitionNames`).
+const fn category(at: &'static str) -> AdmissionRule {
+    rule(at, "self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')", "must be the name of a category, such as all")
+}
 
 /// No label has a longer key.
 const fn label_keys(at: &'static str) -> AdmissionRule {

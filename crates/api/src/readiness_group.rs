@@ -83,7 +83,7 @@ pub struct ReadinessGroupSpec {
 }
 
 /// Objects that belong to a group. Exactly one of `labels`, `helmRelease`, `application`, `kustomization`, `applySet`, `inventory`
-/// and `objects` must be set; all but `objects` go with `kinds`.
+/// and `objects` must be set; all but `objects` go with either `kinds` or `category`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GroupMember {
@@ -91,6 +91,13 @@ pub struct GroupMember {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub kinds: Vec<MemberKind>,
+    /// In place of `kinds`: all namespaced kinds that the API server lists in this category (`kubectl api-resources
+    /// --categories`), such as `all`, or Crossplane's `managed`. Kinds that join the category count within a minute. At
+    /// least one object in all is expected, unless `expect` says otherwise. An object whose controller, by its ownerReference, is
+    /// of a kind of the category as well does not count, because its controller does: the Pods of a Deployment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63))]
+    pub category: Option<String>,
     /// Objects with these labels.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "label_map")]
@@ -125,7 +132,8 @@ pub struct GroupMember {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 128))]
     pub objects: Vec<MemberRef>,
-    /// Number of objects of each kind that are expected. Defaults to at least one. Not for `objects`, all of which are.
+    /// Number of objects that are expected: of each kind, or of all kinds of the `category` together. Defaults to at least one.
+    /// Not for `objects`, all of which are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<MemberCount>,
     /// `critical` (the default) or `optional`. Optional members are shown and exported as metrics but never make the group not
@@ -140,7 +148,7 @@ pub struct GroupMember {
     /// Excludes objects: they are not counted and not judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ignore: Option<IgnoreSpec>,
-    /// Number of objects of each kind that must be ready: `all`, a number, or a percentage.
+    /// Number of objects of each kind that must be ready: `all`, a number, or a percentage. Not for a `category`.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "number_or_text")]
     #[schemars(schema_with = "quorum")]
     pub quorum: Option<String>,

@@ -208,11 +208,45 @@ fn all_fields(crd: impl Serialize) -> Vec<(String, Value)> {
     fields
 }
 
+/// A group that says everything that can be said, in a member that says more than the rules of the schema allow.
+fn full_group() -> Value {
+    let flux = json!({ "name": "shop", "namespace": "flux-system" });
+    let selector = json!({
+        "matchLabels": { "a": "b" },
+        "matchExpressions": [{ "key": "c", "operator": "In", "values": ["d"] }],
+    });
+    json!({
+        "members": [{
+            "kinds": [{ "group": "apps", "kind": "Deployment" }],
+            "category": "all",
+            "labels": { "a": "b" },
+            "helmRelease": "shop",
+            "application": "shop",
+            "kustomization": flux,
+            "applySet": "applyset-x-v1",
+            "inventory": "fleet_shop",
+            "objects": [{ "apiVersion": "v1", "kind": "Service", "name": "web" }],
+            "expect": { "min": 1, "max": 3 },
+            "role": "optional",
+            "afterDeletion": "remember",
+            "ignore": { "selector": selector },
+            "quorum": "80%",
+        }],
+        "after": [{ "name": "base" }],
+        "settle": "5s",
+        "hold": "0s",
+        "grace": "0s",
+        "availability": "tolerant",
+        "limits": { "pending": "1m", "progress": "1m", "terminating": "1m", "deadline": "1m" },
+    })
+}
+
 #[test]
 fn the_schema_has_the_fields_that_are_read_and_no_others() {
     for (fields, full) in [
         (all_fields(ReadinessPolicy::crd()), full_policy()),
         (all_fields(ReadinessRecord::crd()), full_record()),
+        (all_fields(ReadinessGroup::crd()), full_group()),
     ] {
         for (path, _) in &fields {
             assert!(full.pointer(path).is_some(), "{path} is in the schema and not in the example");

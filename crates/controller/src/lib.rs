@@ -22,6 +22,7 @@ pub mod lease;
 mod listener;
 mod live_reader;
 mod metrics;
+pub mod needed_kinds;
 mod own_watches;
 mod page;
 mod parent_writer;

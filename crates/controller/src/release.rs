@@ -15,6 +15,7 @@ use watcher::status::{
 use watcher::wire::WireMeta;
 use watcher::{ApiFailureCause, ApiKind, LiveReadError, ParentObject, get_live, list_live, resolve_kind};
 
+use crate::needed_kinds::read_needed_kinds;
 use crate::policies::namespace_kind;
 use policy::{
     CompiledPolicy, FoundPolicy, GROUP_KIND, GroupName, WrittenPolicy, policies_of_groups, read_group,
@@ -342,7 +343,8 @@ pub async fn list_selected_policies(
         Err(error) => return Err(error.into()),
     };
     let groups: Vec<_> = groups.iter().filter(is_selected).map(read_group).collect();
-    let of_groups = policies_of_groups(groups.iter(), selector);
+    let served = read_needed_kinds(client, groups.iter()).await;
+    let of_groups = policies_of_groups(groups.iter(), selector, &served);
     let policies = policies.iter().filter(is_selected).map(policy::read_policy).chain(of_groups).collect();
     Ok(ReadablePolicies { policies, unread_groups })
 }

@@ -172,12 +172,35 @@ impl CauseFinder<'_> {
                 lines.push((Level::Missing, group.kind.clone(), text));
             }
         }
+        lines.extend(self.jointly_missing(parent, policy, words));
         lines.extend(self.missing_names(parent, policy, words));
         let min = words.min.max(1);
         if lines.is_empty() && total < min {
             let text = match total {
                 0 => format!("{NO_CHILDREN} (at least {min} expected)"),
                 _ => format!("children{IS_MISSING} ({total} of at least {min} found)"),
+            };
+            lines.push((Level::Missing, String::new(), text));
+        }
+        lines
+    }
+
+    /// Lines about groups that have fewer children together than are expected of them, or more.
+    fn jointly_missing(&self, parent: ObjectId, policy: PolicyId, words: &PolicySummary) -> Vec<CauseLine> {
+        let mut lines = Vec::new();
+        for (what, joint) in &words.joint {
+            let critical = joint
+                .groups
+                .clone()
+                .filter(|at| self.engine.group_role(policy, *at) == Some(GroupRole::Critical));
+            let count: u32 =
+                critical.map(|at| self.engine.group_tally(parent, policy, at).total_count()).sum();
+            let text = if count < joint.min {
+                format!("{what}{IS_MISSING} ({count} of at least {} found)", joint.min)
+            } else if let Some(max) = joint.max.filter(|max| count > *max) {
+                format!("{what}{ARE_TOO_MANY} ({count} found, at most {max} expected)")
+            } else {
+                continue;
             };
             lines.push((Level::Missing, String::new(), text));
         }

@@ -1,6 +1,6 @@
 //! Data about a policy that the renderer requires and the engine does not.
 
-use aggregator::KindId;
+use aggregator::{JointCount, KindId};
 
 /// Summary of a policy for rendering.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -11,6 +11,8 @@ pub struct PolicySummary {
     pub groups: Vec<GroupSummary>,
     /// Minimum number of critical children in all groups together, but for prerequisites.
     pub min: u32,
+    /// Numbers of children that some groups have together, each with what these are, in the singular.
+    pub joint: Vec<(String, JointCount)>,
     /// Kinds that its answers depend on.
     pub kinds: Vec<KindId>,
     /// Its parents have an operator, which creates their children. ReadinessGroups have none.

@@ -9,8 +9,8 @@ use policy::{
     FoundGroup, FoundPolicy, PolicySettings, check_written_group_spec, policies_of_groups, policy_of_group,
     read_group,
 };
-use watcher::ParentObject;
 use watcher::plan::LabelMatcher;
+use watcher::{ParentObject, ServedKind, ServedKinds};
 
 use crate::policy_manifest::check_roles;
 
@@ -22,6 +22,7 @@ pub(crate) const READINESS_GROUP_WORDS: &[&str] = &[
     "app.kubernetes.io/part-of: ",
     "kinds: [{ group: apps, kind: Deployment }, { kind: Pod }]",
     "{ kind: Service }, ",
+    "category: all",
     "helmRelease: a",
     "application: a_b",
     "inventory: a",
@@ -69,7 +70,20 @@ pub(crate) fn run(data: &[u8]) {
         }
         groups.insert((found.namespace.clone(), found.name.clone()), found);
     }
-    check_policies(&groups.into_values().collect::<Vec<_>>());
+    let groups: Vec<_> = groups.into_values().collect();
+    let shapes = check_policies(&groups, &ServedKinds::default());
+    check_quota(&groups, &shapes.iter().map(String::as_str).collect());
+    check_policies(&groups, &served_kinds());
+}
+
+/// A cluster-scoped kind, and a category of as many kinds as there are letters.
+fn served_kinds() -> ServedKinds {
+    let kind = |kind: String, namespaced: bool| {
+        let categories = vec!["all".into()];
+        (("apps".to_owned(), kind), ServedKind { namespaced, is_followable: true, categories })
+    };
+    let many = (b'A'..=b'Z').map(|letter| kind(char::from(letter).to_string(), true));
+    ServedKinds::of(many.chain([kind("Deployment".to_owned(), false)]), BTreeSet::new())
 }
 
 fn check_shape(shape: &str, group: &ParentObject) {
@@ -88,8 +102,17 @@ fn check_shape(shape: &str, group: &ParentObject) {
     );
     for spec in [spec.clone(), selecting_others(spec)] {
         let policy = policy_of_group(&spec).unwrap();
+        if names_category(shape) {
+            assert!(policy.groups.unwrap().is_refused(), "its kinds are not known");
+            continue;
+        }
         assert_eq!(policy.spec.as_ref(), Ok(&as_policy), "{spec:?}");
     }
+}
+
+/// Returns `true` for a shape whose kinds only the API server knows.
+fn names_category(shape: &str) -> bool {
+    shape.contains(r#""group":"*""#)
 }
 
 /// A group that selects as this one does, and nothing that this one does.
@@ -121,10 +144,15 @@ fn selecting_others(mut spec: ReadinessGroupSpec) -> ReadinessGroupSpec {
     spec
 }
 
-fn check_policies(groups: &[FoundGroup]) {
+/// Returns the specs of the policies that are in force.
+fn check_policies(groups: &[FoundGroup], served: &ServedKinds) -> BTreeSet<String> {
     let labels = LabelMatcher::default();
-    let policies = policies_of_groups(groups.iter(), &labels);
-    assert_eq!(policies, policies_of_groups(groups.iter().rev(), &labels), "listed the other way round");
+    let policies = policies_of_groups(groups.iter(), &labels, served);
+    assert_eq!(
+        policies,
+        policies_of_groups(groups.iter().rev(), &labels, served),
+        "listed the other way round"
+    );
     assert_eq!(policies.is_empty(), groups.is_empty());
     let names: BTreeSet<_> = policies.iter().map(|policy| &policy.name).collect();
     assert_eq!(names.len(), policies.len(), "each has a name of its own");
@@ -139,14 +167,16 @@ fn check_policies(groups: &[FoundGroup]) {
         check_roles(&policy.name, &compiled);
         shapes.insert(serde_json::to_string(policy.spec.as_ref().unwrap()).unwrap());
     }
-    check_quota(groups, &shapes.iter().map(String::as_str).collect());
+    shapes
 }
 
 /// No shape is in force that no group has, and none is refused where there is room for all.
 fn check_quota(groups: &[FoundGroup], in_force: &BTreeSet<&str>) {
     let mut by_namespace: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (group, shape) in groups.iter().filter_map(|group| Some((group, group.shape.as_deref().ok()?))) {
-        by_namespace.entry(&group.namespace).or_default().insert(shape);
+        if !names_category(shape) {
+            by_namespace.entry(&group.namespace).or_default().insert(shape);
+        }
     }
     let all: BTreeSet<&str> = by_namespace.values().flatten().copied().collect();
     assert!(in_force.is_subset(&all), "what no group asked for is in force");

@@ -29,6 +29,7 @@ pub(crate) fn remembering_reflector() -> Reflector {
         find,
         allowed: AllowedNamespaces::default(),
         ignore: None,
+        made_by_none_of: [].into(),
         retention: OutcomeRetention::Remember,
     };
     let reflector = Reflector::new(|| ());

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use aggregator::Availability;
+use aggregator::{Availability, JointCount};
 use api::policy::{
     AvailabilityMode, EvidenceMode, KindRef, ObservedGenerationMode, OwnStatusMode, ReadinessPolicySpec,
     WriteMode,
@@ -21,6 +21,15 @@ use super::policy_checker::{PolicyChecker, compile_selector};
 use super::problem::PolicyProblem;
 use super::protected_kinds::PolicySettings;
 
+/// Number of children that several groups have together.
+#[derive(Clone, Debug)]
+pub struct JointExpectation {
+    /// What they are, in the singular.
+    pub of: String,
+    /// The groups, and the number.
+    pub count: JointCount,
+}
+
 /// Policy that was validated and translated into the types of other crates; kinds are still names.
 #[derive(Clone, Debug)]
 pub struct CompiledPolicy {
@@ -36,6 +45,8 @@ pub struct CompiledPolicy {
     pub groups: Vec<CompiledGroup>,
     /// Minimum number of critical children in all groups together.
     pub min: u32,
+    /// Numbers of children that some groups have together.
+    pub joint: Vec<JointExpectation>,
     /// Condition type that is written.
     pub condition: String,
     /// Condition type to fall back to.
@@ -157,6 +168,7 @@ pub(super) fn compile_checked(
         shape: None,
         groups,
         min,
+        joint: Vec::new(),
         condition: spec.condition.r#type.clone(),
         fallback: spec.condition.fallback.clone(),
         takeover: spec.condition.takeover,

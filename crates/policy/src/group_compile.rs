@@ -1,13 +1,39 @@
 //! Compiles what stands for ReadinessGroups.
 
+use std::sync::Arc;
+
+use aggregator::JointCount;
 use api::ReadinessPolicySpec;
 use api::policy::{ChildRole, ChildSpec};
+use watcher::status::OF_CATEGORY;
 
 use super::admission::check_spec;
-use super::compile::{CompiledPolicy, compile_checked};
-use super::group_selection::{EARLIER_GROUPS, GroupSelection};
+use super::compile::{CompiledPolicy, JointExpectation, compile_checked};
+use super::group_selection::{CategoryMembers, EARLIER_GROUPS, GroupSelection};
+use super::groups::CompiledGroup;
 use super::problem::PolicyProblem;
 use super::protected_kinds::PolicySettings;
+
+/// What the kinds of a category have in common: how many of their objects there are in all, and that none of them counts which an
+/// object of another one has made. Its controller counts, and waits for it: a Deployment does for its ReplicaSets and Pods, which
+/// carry the labels of its template, and those of an earlier template for as long as they are there. What an object of a foreign
+/// kind has made counts itself, such as the managed resources that a composite of Crossplane's controls, or the ReplicaSets of a
+/// Rollout of Argo's: nothing else of the category would stand for it. By kinds that are named each one counts, as whoever named
+/// them has decided.
+fn join_kinds(children: &mut [CompiledGroup], categories: &[CategoryMembers]) -> Vec<JointExpectation> {
+    let mut joint = Vec::new();
+    for CategoryMembers { category, children: at, min, max } in categories {
+        let Some(members) = children.get_mut(at.clone()) else { continue };
+        let kind =
+            |group: &CompiledGroup| (group.kind.group.as_str().into(), group.kind.kind.as_str().into());
+        let kinds: Arc<[_]> = members.iter().map(kind).collect();
+        let Some((first, last)) = members.first().zip(members.last()) else { continue };
+        let count = JointCount { groups: first.at..last.at + 1, min: *min, max: *max };
+        joint.push(JointExpectation { of: format!("{OF_CATEGORY}{category}"), count });
+        members.iter_mut().for_each(|group| group.made_by_none_of = kinds.clone());
+    }
+    joint
+}
 
 /// Compiles what stands for these ReadinessGroups. A group with members that have to be ready is never ready without one,
 /// whatever comes before it.
@@ -21,7 +47,7 @@ pub(super) fn compile_for_groups(
     problems
         .retain(|problem| problem.field != "spec.parent.group" && !problem.field.ends_with(".afterDeletion"));
     let compiled = compile_checked(spec, settings, problems)?;
-    let GroupSelection { shape, labels, .. } = groups.clone();
+    let GroupSelection { shape, labels, categories, .. } = groups.clone();
     let is_earlier = |child: &ChildSpec| {
         child.find.as_ref().is_some_and(|find| find.refs.as_deref() == Some(EARLIER_GROUPS))
     };
@@ -34,5 +60,6 @@ pub(super) fn compile_for_groups(
     for (group, child) in children.iter_mut().zip(&spec.children) {
         group.is_prerequisite = is_earlier(child);
     }
-    Ok(CompiledPolicy { shape: Some(shape), selector: labels, groups: children, min, ..compiled })
+    let joint = if shape.is_refused() { Vec::new() } else { join_kinds(&mut children, &categories) };
+    Ok(CompiledPolicy { joint, shape: Some(shape), selector: labels, groups: children, min, ..compiled })
 }

@@ -1,5 +1,7 @@
 //! The ReadinessGroups that a policy stands for.
 
+use std::ops::Range;
+
 use watcher::plan::{LabelMatcher, ShapeMatcher};
 
 /// API group and kind of ReadinessGroups.
@@ -17,11 +19,26 @@ pub struct GroupName {
     pub name: Box<str>,
 }
 
+/// The members that a group chooses by a category of kinds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct CategoryMembers {
+    /// The category.
+    pub(super) category: String,
+    /// The entries of the policy that are for its kinds.
+    pub(super) children: Range<usize>,
+    /// Number of members that are expected in all.
+    pub(super) min: u32,
+    /// Most members that are expected in all.
+    pub(super) max: Option<u32>,
+}
+
 /// Selects ReadinessGroups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupSelection {
     /// What they ask for.
     pub(super) shape: ShapeMatcher,
+    /// Members that they choose by categories.
+    pub(super) categories: Vec<CategoryMembers>,
     /// Labels by which this release is for them.
     pub(super) labels: LabelMatcher,
     /// The one that it was read from; `None` for all of that shape.

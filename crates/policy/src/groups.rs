@@ -47,6 +47,8 @@ pub struct CompiledGroup {
     pub names: Vec<ParentTemplate>,
     /// Label selector of excluded children.
     pub ignore: Option<LabelMatcher>,
+    /// Group and kind of controllers whose objects are excluded.
+    pub made_by_none_of: Arc<[(Box<str>, Box<str>)]>,
     /// Critical or optional.
     pub role: GroupRole,
     /// Minimum number of children.
@@ -108,6 +110,7 @@ pub(super) fn default_groups() -> Vec<CompiledGroup> {
         count: None,
         names: Vec::new(),
         ignore: None,
+        made_by_none_of: Arc::default(),
         role: GroupRole::Critical,
         min: 0,
         max: None,
@@ -156,6 +159,7 @@ fn compile_group(check: &mut PolicyChecker<'_>, at: u8, field: &str, child: &Chi
         count: expect.cel.as_deref().and_then(|source| compile_count(check, field, source)),
         names,
         ignore: compile_selector(selector),
+        made_by_none_of: Arc::default(),
         role: if optional { GroupRole::Optional } else { GroupRole::Critical },
         min: expect.min.unwrap_or(default_min),
         max: expect.max,

@@ -91,6 +91,7 @@ impl KindPlan {
             find,
             allowed: group.allowed.clone(),
             ignore,
+            made_by_none_of: group.made_by_none_of.clone(),
             retention: group.after,
         };
         self.interest.child.push(rule);

@@ -49,7 +49,10 @@ pub use compile::{CompiledPolicy, compile, compile_with, is_status_owned_by_othe
 pub use former_types::FormerTypes;
 pub use found_policy::{FoundPolicy, RefusedPolicy, read_policy};
 pub use group_selection::{GROUP_KIND, GroupName, GroupSelection};
-pub use group_shape::{FoundGroup, policies_of_groups, policy_of_group, read_group};
+pub use group_shape::{
+    FoundGroup, categories_of_policy, depend_on_served_kinds, fill_in_kinds, open_categories,
+    policies_of_groups, policy_of_group, read_group,
+};
 pub use groups::{CompiledGroup, GroupCount};
 pub use inventory::{ConditionInventory, PresentPolicy};
 pub use kept_scripts::{KeptScripts, ScriptData, is_script_key, kept_script_text};

@@ -141,6 +141,7 @@ fn engine_policy(
     EnginePolicy {
         groups,
         min: compiled.min,
+        joint: compiled.joint.iter().map(|joint| joint.count.clone()).collect(),
         kinds,
         debounce: compiled.debounce,
         settle: compiled.settle,
@@ -162,6 +163,7 @@ fn policy_summary(policy: &PolicyInUse, kinds: &[KindId]) -> PolicySummary {
         name: policy.name.clone(),
         groups: policy.compiled.groups.iter().map(group).collect(),
         min: policy.compiled.min,
+        joint: policy.compiled.joint.iter().map(|joint| (joint.of.clone(), joint.count.clone())).collect(),
         kinds: kinds.to_vec(),
         has_operator: policy.compiled.shape.is_none(),
     }

@@ -26,7 +26,7 @@ pub(super) fn compile_kept(found: &FoundPolicy) -> Option<CompiledPolicy> {
 
 /// The same of what was compiled.
 pub(super) fn of_compiled(compiled: &CompiledPolicy) -> CompiledPolicy {
-    CompiledPolicy { groups: Vec::new(), min: 0, proof: None, ..compiled.clone() }
+    CompiledPolicy { groups: Vec::new(), min: 0, joint: Vec::new(), proof: None, ..compiled.clone() }
 }
 
 fn compile_given(given: &Value) -> Option<CompiledPolicy> {

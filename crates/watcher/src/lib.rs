@@ -10,6 +10,7 @@ mod kind;
 mod parent;
 pub mod plan;
 pub mod reflector;
+mod served_kinds;
 pub mod status;
 pub mod wire;
 
@@ -20,3 +21,4 @@ pub use error_text::error_text;
 pub use event::{ApiFailureCause, FollowEvent, FollowFailure, WireObject};
 pub use kind::ApiKind;
 pub use parent::{ParentObject, ReflectorObject};
+pub use served_kinds::{ServedKind, ServedKinds};

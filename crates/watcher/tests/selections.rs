@@ -26,6 +26,7 @@ fn child(group: u8, find: FindChildrenBy) -> ChildRule {
         find,
         allowed: AllowedNamespaces::default(),
         ignore: None,
+        made_by_none_of: [].into(),
         retention: OutcomeRetention::Forget,
     }
 }
@@ -93,6 +94,30 @@ fn apply(reflector: &Reflector, interest: &Interest, object: &Value) {
         reflector.set_interest(interest.clone());
     }
     reflector.apply_object(interest.id, object.as_child(), object.raw_text());
+}
+
+#[test]
+fn what_the_controller_of_a_left_out_kind_has_made_is_not_selected() {
+    let mut interest = claims();
+    interest.child.retain(|rule| rule.group == 2);
+    interest.child[0].made_by_none_of = [("apps".into(), "StatefulSet".into())].into();
+    let owner = |api_version: &str, controller: bool| {
+        json!([{ "apiVersion": api_version, "kind": "StatefulSet", "name": "db-1", "uid": uid(1, 1),
+            "controller": controller }])
+    };
+    for (owners, is_selected) in [
+        (json!([]), true),
+        (owner("apps/v1", true), false),
+        (owner("apps/v1beta2", true), false),
+        (owner("apps/v1", false), true),
+        (owner("example.com/v1", true), true),
+    ] {
+        let reflector = Reflector::new(|| ());
+        let mut labelled = claim(1, 0, 1);
+        labelled["metadata"]["ownerReferences"] = owners.clone();
+        apply(&reflector, &interest, &labelled);
+        assert_eq!(speaks_of(&reflector, &uid(2, 100)).len(), usize::from(is_selected), "{owners}");
+    }
 }
 
 /// The selector by which a claim counts, and the selectors that a StatefulSet lends.

@@ -32,6 +32,7 @@ mod grafana;
 mod grant_ceiling;
 mod grants;
 mod group_admission_specs;
+mod group_categories;
 mod group_guide;
 mod group_helm;
 mod group_hooks;

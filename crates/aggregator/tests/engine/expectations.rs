@@ -1,6 +1,6 @@
 //! Minimum, maximum, expected names and quorum.
 
-use aggregator::{ChildGroup, EnginePolicy, GroupRole, Quorum};
+use aggregator::{ChildGroup, EnginePolicy, GroupRole, JointCount, Quorum};
 use readiness::Level::{self, Failed, Progressing, Ready, Suspended};
 
 use crate::ask::HarnessQueries as _;
@@ -77,6 +77,33 @@ fn fewer_than_the_least_are_missing_and_more_than_the_most_too_many() {
         said(one(ChildGroup { min: 0, max: Some(0), ..group(CHILDREN) }), &some(1)),
         "TooManyChildren"
     );
+}
+
+#[test]
+fn what_groups_expect_together_is_counted_over_them_and_over_no_other_one() {
+    const EXTRAS: aggregator::KindId = aggregator::KindId(2);
+    const OTHERS: aggregator::KindId = aggregator::KindId(3);
+    let any = |kind| ChildGroup { min: 0, ..group(kind) };
+    let joint = JointCount { groups: 0..2, min: 2, max: Some(3) };
+    let answer = |children: u32, extras: u32, others: u32| {
+        let all = groups(vec![any(CHILDREN), any(EXTRAS), any(OTHERS)]);
+        let mut w = EngineHarness::with(EnginePolicy { joint: vec![joint.clone()], ..all });
+        w.parent("db");
+        for (of, (kind, count)) in (0..).zip([(CHILDREN, children), (EXTRAS, extras), (OTHERS, others)]) {
+            for n in 0..count {
+                w.create(&format!("{of}-{n}"), kind, Ready, |child| {
+                    child.owners = vec![(POLICY, of, "db".to_owned())];
+                });
+            }
+        }
+        w.run(60_000);
+        w.says("db")
+    };
+    assert_eq!(answer(0, 0, 5), "ChildrenMissing");
+    assert_eq!(answer(1, 0, 5), "ChildrenMissing");
+    assert_eq!(answer(1, 1, 0), "AllChildrenReady");
+    assert_eq!(answer(0, 2, 5), "AllChildrenReady");
+    assert_eq!(answer(2, 2, 0), "TooManyChildren");
 }
 
 #[test]

@@ -82,6 +82,7 @@ fn groups(groups: Vec<ChildGroup>) -> EnginePolicy {
     EnginePolicy {
         groups,
         min: 0,
+        joint: Vec::new(),
         kinds,
         debounce: DebounceConfig { quiet: Duration::from_millis(100), cap: Duration::from_secs(1) },
         settle: Duration::from_secs(5),

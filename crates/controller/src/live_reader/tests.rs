@@ -193,6 +193,7 @@ fn interest() -> Interest {
             find,
             allowed: AllowedNamespaces::default(),
             ignore: None,
+            made_by_none_of: [].into(),
             retention: OutcomeRetention::Forget,
         }],
         ..Interest::for_kind(KIND, "apps", "Deployment")

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use policy::{FoundGroup, FoundPolicy, policies_of_groups, read_group};
+use policy::{FoundGroup, FoundPolicy, depend_on_served_kinds, policies_of_groups, read_group};
 use rollcall_core::StagedList;
 use timer::{Backoff, Seed};
 use tokio::time::{Instant, sleep_until};
@@ -13,6 +13,7 @@ use tracing::{debug, warn};
 use watcher::plan::LabelMatcher;
 use watcher::{ApiFailureCause, FollowEvent, FollowFailure, ParentObject};
 
+use super::served_kinds_watch::ServedKindsWatch;
 use crate::failure_reporter::FailureReporter;
 use crate::own_watches::OwnWatchKind;
 
@@ -36,6 +37,7 @@ pub(super) struct GroupPolicies {
     /// Each shape once.
     shapes: BTreeSet<Arc<str>>,
     policies: Vec<FoundPolicy>,
+    served: ServedKindsWatch,
     /// Time at which the policies are looked at again.
     due: Option<Instant>,
     decided_at: Option<Instant>,
@@ -46,8 +48,17 @@ pub(super) struct GroupPolicies {
 
 impl GroupPolicies {
     /// No groups are known yet of those that have these labels.
-    pub(super) fn new(selector: &LabelMatcher, failures: &FailureReporter) -> GroupPolicies {
-        GroupPolicies { selector: selector.clone(), failures: failures.clone(), ..GroupPolicies::default() }
+    pub(super) fn new(
+        selector: &LabelMatcher,
+        client: &kube::Client,
+        failures: &FailureReporter,
+    ) -> GroupPolicies {
+        GroupPolicies {
+            selector: selector.clone(),
+            served: ServedKindsWatch::new(client, failures),
+            failures: failures.clone(),
+            ..GroupPolicies::default()
+        }
     }
 
     /// The policies that stand for groups, as of the last time they were decided on.
@@ -90,20 +101,33 @@ impl GroupPolicies {
         false
     }
 
-    /// Waits until what groups select by may have changed.
-    pub(super) async fn wait_until_due(&self) {
-        match self.due {
-            Some(due) => sleep_until(due).await,
-            None => std::future::pending().await,
+    /// Waits until what groups select by may have changed, or which kinds that is.
+    pub(super) async fn wait_until_due(&mut self) {
+        let due = self.due;
+        let is_due = async {
+            match due {
+                Some(due) => sleep_until(due).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = is_due => {}
+            () = self.served.next_change() => {}
         }
     }
 
-    /// Decides which policies stand for the groups; `true` if they are others than before.
+    /// Decides which policies stand for the groups; `true` if they are others than before. While it has to be read first which
+    /// kinds are served, nothing is decided.
     pub(super) fn decide_policies(&mut self) -> bool {
         let Some(groups) = self.groups.items() else { return false };
         self.due = None;
         let now = Instant::now();
-        let policies = policies_of_groups(groups.values(), &self.selector);
+        if !depend_on_served_kinds(groups.values(), self.served.known()) {
+            self.served.rest();
+        } else if !self.served.follow() {
+            return false;
+        }
+        let policies = policies_of_groups(groups.values(), &self.selector, self.served.known());
         let has_changed = self.policies != policies;
         let is_first = self.decided_at.is_none_or(|at| at + PLANS_FORGOTTEN_AFTER <= now);
         self.plans = if is_first { 1 } else { self.plans.saturating_add(u32::from(has_changed)) };

@@ -19,6 +19,7 @@ mod right_needs;
 mod rights;
 mod rights_text;
 mod script_libraries;
+mod served_kinds_watch;
 mod status;
 mod task_inputs;
 mod watched_kinds;

@@ -166,7 +166,7 @@ impl PolicyTask {
         let mut state = PolicyTaskState::reporting_to(&self.context.failures);
         match &self.source {
             PolicySource::Cluster(selector) => {
-                state.groups = GroupPolicies::new(selector, &state.failures);
+                state.groups = GroupPolicies::new(selector, &self.context.client, &state.failures);
                 state.selector = selector.clone();
                 state.others.release = self.release.clone();
                 state.rights.await_releases(true);

@@ -21,6 +21,7 @@ use crate::build_info;
 use crate::clock::ServerClock;
 use crate::event_loop::TreeSender;
 use crate::lease::LeaseName;
+use crate::needed_kinds::fill_in_served_kinds;
 use crate::policies::PolicySource;
 use front_runtime::FrontRuntime;
 use policy::read_file;
@@ -70,6 +71,10 @@ pub async fn run_service(cluster: &ClusterArgs, args: RunArgs) -> anyhow::Result
     args.records_namespace = args.records_namespace.or(in_pod.then(|| config.default_namespace.clone()));
     let (client, monitor) = watcher::timed_client(config, authorities, Arc::new(clock.clone()))
         .context("failed to create a Kubernetes client")?;
+    let source = match source {
+        PolicySource::File(found) => PolicySource::File(fill_in_served_kinds(&client, found).await),
+        PolicySource::Cluster(selector) => PolicySource::Cluster(selector),
+    };
     let listener = bind_listener(args.listen, "--listen").await?;
     let probes = match args.listener.probe_address(in_pod) {
         Some(address) => Some(bind_listener(address, "--probe-listen").await?),

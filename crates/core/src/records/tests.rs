@@ -46,6 +46,7 @@ fn jobs() -> Interest {
             find,
             allowed: AllowedNamespaces::default(),
             ignore: None,
+            made_by_none_of: [].into(),
             retention: OutcomeRetention::Remember,
         }],
         ..Interest::for_kind(KindId(1), "batch", "Job")

@@ -4,8 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{FoundGroup, policy_of_shape, refusal_of_others, refusal_of_shape};
+use super::categories::{ExpandedShape, expand_shape};
+use super::{FoundGroup, cut, policy_of_expanded, refusal_of_others, refusal_of_shape};
 use crate::found_policy::FoundPolicy;
+use watcher::ServedKinds;
 use watcher::plan::{LabelMatcher, ShapeRefusal};
 
 /// Most ways to select, a member and a kind each, that are in force for groups of one namespace, beyond those that are for older
@@ -27,48 +29,79 @@ const TAKE_A_KNOWN_WAY: &str = "select by the kinds, label keys and settings of 
 
 /// The policies by which these groups are judged, and what stands for one where a group is refused.
 ///
-/// `labels` are those by which this release is for groups: all of these have them.
+/// `labels` are those by which this release is for groups: all of these have them. `served` has the kinds of categories, and the
+/// scopes of kinds.
 pub fn policies_of_groups<'g>(
     groups: impl Iterator<Item = &'g FoundGroup>,
     labels: &LabelMatcher,
+    served: &ServedKinds,
 ) -> Vec<FoundPolicy> {
     let mut groups: Vec<_> = groups.collect();
     if groups.is_empty() {
         return Vec::new();
     }
     groups.sort_by(|a, b| (a.created, &a.namespace, &a.name).cmp(&(b.created, &b.namespace, &b.name)));
+    let mut expanded: BTreeMap<_, _> = groups
+        .iter()
+        .filter_map(|group| group.shape.as_ref().ok())
+        .map(|shape| (shape, expand_shape(shape, served)))
+        .collect();
     let mut quota = ShapeQuota::default();
-    for (namespace, shape) in in_rounds(&groups) {
-        quota.request_shape(namespace, shape);
+    for request in in_rounds(&groups, &expanded) {
+        quota.request_shape(&request);
     }
-    let mut policies: Vec<_> = quota.in_force.iter().map(|shape| policy_of_shape(shape, labels)).collect();
-    let refused = quota.refused.iter().filter(|(shape, _)| !quota.in_force.contains(*shape));
-    let refusal = |by_namespace: &BTreeMap<Box<str>, Arc<str>>| ShapeRefusal {
-        why: NOT_IN_FORCE.into(),
-        by_namespace: by_namespace.clone(),
-    };
-    policies.extend(
-        refused.take(MAX_NAMED_REFUSALS).map(|(shape, told)| refusal_of_shape(shape, refusal(told), labels)),
-    );
+    let mut refused: BTreeMap<Arc<str>, ShapeRefusal> = BTreeMap::new();
+    for (shape, by_namespace) in quota.refused.iter().filter(|(shape, _)| !quota.in_force.contains(*shape)) {
+        let refusal = ShapeRefusal { why: NOT_IN_FORCE.into(), by_namespace: by_namespace.clone() };
+        refused.insert(shape.clone(), refusal);
+    }
+    for (shape, why) in
+        expanded.iter().filter_map(|(shape, expanded)| Some((*shape, expanded.as_ref().err()?)))
+    {
+        let refusal = ShapeRefusal { why: cut(why).into(), by_namespace: BTreeMap::new() };
+        refused.insert(shape.clone(), refusal);
+    }
+    let mut policies: Vec<_> = quota
+        .in_force
+        .iter()
+        .filter_map(|shape| Some(policy_of_expanded(shape, expanded.remove(shape)?.ok()?, labels)))
+        .collect();
+    let refused = refused.into_iter().take(MAX_NAMED_REFUSALS);
+    policies.extend(refused.map(|(shape, refusal)| refusal_of_shape(&shape, refusal, labels)));
     policies.push(refusal_of_others(NOT_IN_FORCE, labels));
     policies
 }
 
+/// A shape that a group of this namespace asks for.
+struct ShapeRequest<'g> {
+    round: usize,
+    namespace: &'g str,
+    shape: &'g Arc<str>,
+    /// Number of ways in which groups of the shape select.
+    ways: usize,
+}
+
 /// The shapes of these groups, which are in order of their age: those with which their namespace has few ways come first.
-fn in_rounds<'g>(groups: &[&'g FoundGroup]) -> Vec<(&'g str, &'g Arc<str>)> {
+fn in_rounds<'g>(
+    groups: &[&'g FoundGroup],
+    expanded: &BTreeMap<&Arc<str>, Result<ExpandedShape, String>>,
+) -> Vec<ShapeRequest<'g>> {
     let mut known: BTreeMap<&str, (usize, BTreeSet<&Arc<str>>)> = BTreeMap::new();
     let mut requests = Vec::new();
     for group in groups {
         let Ok(shape) = &group.shape else { continue };
+        let Some(Ok(ExpandedShape { spec, .. })) = expanded.get(shape) else { continue };
         let (ways, shapes) = known.entry(&group.namespace).or_default();
         if shapes.insert(shape) {
-            *ways += count_ways(shape);
-            requests.push((ways.saturating_sub(1) / WAYS_OF_ROUND, &*group.namespace, shape));
+            let own = spec.children.len();
+            *ways += own;
+            let round = ways.saturating_sub(1) / WAYS_OF_ROUND;
+            requests.push(ShapeRequest { round, namespace: &group.namespace, shape, ways: own });
         }
     }
     // Stable: within a round by age.
-    requests.sort_by_key(|(round, ..)| *round);
-    requests.into_iter().map(|(_, namespace, shape)| (namespace, shape)).collect()
+    requests.sort_by_key(|request| request.round);
+    requests
 }
 
 #[derive(Default)]
@@ -82,11 +115,11 @@ struct ShapeQuota {
 }
 
 impl ShapeQuota {
-    fn request_shape(&mut self, namespace: &str, shape: &Arc<str>) {
+    fn request_shape(&mut self, request: &ShapeRequest<'_>) {
+        let ShapeRequest { namespace, shape, ways, .. } = *request;
         if self.in_force.contains(shape) {
             return;
         }
-        let ways = count_ways(shape);
         let of_namespace = self.by_namespace.entry(namespace.into()).or_default();
         let (whose, most) = if *of_namespace + ways > MAX_WAYS_OF_NAMESPACE {
             (format!("namespace {namespace}"), MAX_WAYS_OF_NAMESPACE)
@@ -104,13 +137,4 @@ impl ShapeQuota {
         );
         self.refused.entry(shape.clone()).or_default().insert(namespace.into(), why.into());
     }
-}
-
-/// Number of ways in which groups of a shape select.
-fn count_ways(shape: &str) -> usize {
-    #[derive(serde::Deserialize)]
-    struct Ways {
-        children: Vec<serde::de::IgnoredAny>,
-    }
-    serde_json::from_str::<Ways>(shape).map_or(0, |spec| spec.children.len())
 }

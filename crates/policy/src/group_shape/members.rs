@@ -10,6 +10,7 @@ use api::{GroupMember, ReadinessGroupSpec, ReadinessPolicySpec};
 
 use watcher::wire::{HELM_RELEASE_ANNOTATION, INVENTORY_ANNOTATION, TRACKING_ANNOTATION};
 
+use super::categories::category_kind;
 use crate::group_selection::{EARLIER_GROUPS, GROUP_KIND};
 use crate::groups::MAX_GROUPS;
 use crate::problem::PolicyProblem;
@@ -31,7 +32,8 @@ fn shape_bytes(group: &ReadinessGroupSpec) -> usize {
         // The key stands in the template of its value as well.
         let labels = member.labels.keys().map(|key| 2 * key.len() + 40).sum::<usize>();
         let ignored = serde_json::to_string(&member.ignore).map_or(0, |text| text.len());
-        let kinds = member.kinds.len().max(kinds_of_objects(member).len());
+        let named = member.kinds.len().max(kinds_of_objects(member).len());
+        let kinds = if member.category.is_some() { usize::from(MAX_GROUPS) } else { named };
         kinds.saturating_mul(labels + ignored + 200)
     };
     group.members.iter().map(of_member).fold(0, usize::saturating_add)
@@ -122,7 +124,11 @@ fn group_parent() -> ParentSpec {
 fn children_of(at: usize, member: &GroupMember) -> Vec<ChildSpec> {
     let (kinds, find) = if member.objects.is_empty() {
         let named = member.kinds.iter().map(|kind| kind_of(&kind.group, &kind.kind));
-        (named.collect(), FindSpec { labels: label_templates(at, member), ..FindSpec::default() })
+        let listed = member.category.as_deref().map(category_kind);
+        (
+            named.chain(listed).collect(),
+            FindSpec { labels: label_templates(at, member), ..FindSpec::default() },
+        )
     } else {
         let refs = Some(format!("spec.members[{at}].objects[*]"));
         (kinds_of_objects(member), FindSpec { refs, ..FindSpec::default() })

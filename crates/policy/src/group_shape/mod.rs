@@ -1,21 +1,26 @@
 //! ReadinessGroups as policies: groups that select members in the same ways, with whatever values, share one policy, whose
 //! templates read those values from each group.
 
+mod categories;
 mod group_quota;
 mod members;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api::{ReadinessGroupSpec, ReadinessPolicySpec};
 use readiness::Time;
 use ring::digest::{SHA256, digest};
-use watcher::ParentObject;
 use watcher::plan::{LabelMatcher, ShapeMatcher, ShapeRefusal};
+use watcher::{ParentObject, ServedKinds};
 
 use super::admission::check_group_spec;
+use super::compile::CompiledPolicy;
 use super::found_policy::FoundPolicy;
 use super::group_selection::{GROUP_KIND, GroupSelection};
 use super::problem::PolicyProblem;
+
+use categories::{ExpandedShape, categories_of, depends_on_served, expand_shape};
 
 pub use group_quota::policies_of_groups;
 
@@ -84,9 +89,42 @@ fn shape_of_spec(spec: &ReadinessGroupSpec) -> Result<String, Vec<PolicyProblem>
     serde_json::to_string(&policy).map_err(unwritable)
 }
 
-/// The policy by which a group with this spec is judged, or why there is none.
+/// The policy by which a group with this spec is judged, or why there is none. One with a category of kinds is refused until
+/// [`fill_in_kinds`].
 pub fn policy_of_group(spec: &ReadinessGroupSpec) -> Result<FoundPolicy, Vec<PolicyProblem>> {
-    Ok(policy_of_shape(&shape_of_spec(spec)?.into(), &LabelMatcher::default()))
+    let shape = shape_of_spec(spec)?.into();
+    Ok(policy_of_shape(&shape, &LabelMatcher::default(), &ServedKinds::default()))
+}
+
+/// Returns `true` if what these groups select may change with the kinds that are served.
+pub fn depend_on_served_kinds<'g>(
+    groups: impl Iterator<Item = &'g FoundGroup>,
+    served: &ServedKinds,
+) -> bool {
+    let shapes: BTreeSet<_> = groups.filter_map(|group| group.shape.as_ref().ok()).collect();
+    shapes.into_iter().any(|shape| depends_on_served(shape, served))
+}
+
+/// The categories whose kinds the group of a policy leaves to the API server.
+pub fn categories_of_policy(policy: &FoundPolicy) -> Vec<String> {
+    let shape = policy.groups.as_ref().and_then(|selection| selection.shape.shape());
+    shape.map(categories_of).unwrap_or_default()
+}
+
+/// The categories of a policy's group whose kinds are not filled in.
+pub fn open_categories(policy: &CompiledPolicy) -> Vec<String> {
+    let refused = policy.shape.as_ref().filter(|shape| shape.is_refused());
+    refused.and_then(ShapeMatcher::shape).map(categories_of).unwrap_or_default()
+}
+
+/// A policy that was read from a file, with the kinds of the categories that its group names.
+#[must_use]
+pub fn fill_in_kinds(policy: FoundPolicy, served: &ServedKinds) -> FoundPolicy {
+    let Some(selection) = &policy.groups else { return policy };
+    let Some(shape) = selection.shape.shape() else { return policy };
+    let filled = policy_of_shape(&shape.into(), &selection.labels, served);
+    let groups = filled.groups.map(|groups| GroupSelection { group: selection.group.clone(), ..groups });
+    FoundPolicy { spec: filled.spec, groups, ..policy }
 }
 
 /// As much of a refusal as a condition has room for: it quotes what somebody wrote.
@@ -96,9 +134,23 @@ fn cut(why: &str) -> &str {
 }
 
 /// The policy for the groups of a shape.
-fn policy_of_shape(shape: &Arc<str>, labels: &LabelMatcher) -> FoundPolicy {
-    let spec = serde_json::from_str(shape).map_err(|error| error.to_string());
-    found_policy(&shape_name(shape), spec, ShapeMatcher::is(shape.clone(), shape_of), labels)
+fn policy_of_shape(shape: &Arc<str>, labels: &LabelMatcher, served: &ServedKinds) -> FoundPolicy {
+    match expand_shape(shape, served) {
+        Ok(expanded) => policy_of_expanded(shape, expanded, labels),
+        Err(why) => refusal_of_shape(
+            shape,
+            ShapeRefusal { why: cut(&why).into(), by_namespace: BTreeMap::new() },
+            labels,
+        ),
+    }
+}
+
+fn policy_of_expanded(shape: &Arc<str>, expanded: ExpandedShape, labels: &LabelMatcher) -> FoundPolicy {
+    let ExpandedShape { spec, categories } = expanded;
+    let matcher = ShapeMatcher::is(shape.clone(), shape_of);
+    let found = found_policy(&shape_name(shape), Ok(spec), matcher, labels);
+    let groups = found.groups.map(|groups| GroupSelection { categories, ..groups });
+    FoundPolicy { groups, ..found }
 }
 
 /// The policy that tells the groups of a shape why they are not judged.
@@ -136,10 +188,12 @@ fn found_policy(
         labels: Vec::new(),
         text: None,
         spec,
-        groups: Some(GroupSelection { shape, labels: labels.clone(), group: None }),
+        groups: Some(GroupSelection { shape, categories: Vec::new(), labels: labels.clone(), group: None }),
         status: api::ReadinessPolicyStatus::default(),
     }
 }
 
+#[cfg(test)]
+mod category_tests;
 #[cfg(test)]
 mod tests;

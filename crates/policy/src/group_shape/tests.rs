@@ -126,7 +126,7 @@ fn groups_that_select_alike_share_a_policy_whatever_they_select() {
         group("b", "y", 2, &by_labels(&["Deployment"], &json!({ "part": "books" }))),
         group("b", "z", 3, &by_labels(&["Deployment"], &json!({ "team": "books" }))),
     ];
-    let policies = policies_of_groups(groups.iter(), &LabelMatcher::default());
+    let policies = policies_of_groups(groups.iter(), &LabelMatcher::default(), &ServedKinds::default());
     let accepted = policies.iter().filter(|policy| is_in_force(policy));
     assert_eq!(accepted.count(), 2);
     assert_eq!(
@@ -145,7 +145,7 @@ fn groups_that_select_alike_share_a_policy_whatever_they_select() {
         assert!(plan.policies.values().all(|(_, words)| !words.has_operator), "nobody handles a group");
     }
     assert_eq!(
-        policies_of_groups([].iter(), &LabelMatcher::default()),
+        policies_of_groups([].iter(), &LabelMatcher::default(), &ServedKinds::default()),
         [],
         "without groups nothing is followed for them"
     );
@@ -203,7 +203,8 @@ fn nobody_takes_all_ways_to_select_and_older_groups_keep_theirs() {
     };
     let greedy: Vec<_> = (0..50).map(|n| own("greedy", 1, n)).collect();
     let modest = [own("modest", 2, 3), own("modest", 2, 49)];
-    let policies = policies_of_groups(greedy.iter().chain(&modest), &LabelMatcher::default());
+    let policies =
+        policies_of_groups(greedy.iter().chain(&modest), &LabelMatcher::default(), &ServedKinds::default());
     let of = |group: &FoundGroup| {
         let name = shape_name(group.shape.as_ref().expect("a shape"));
         let found = policies.iter().find(|policy| policy.name == name)?;
@@ -215,7 +216,7 @@ fn nobody_takes_all_ways_to_select_and_older_groups_keep_theirs() {
     assert_eq!(of(&modest[1]), Some(None), "another namespace asks for the same and has room");
     let crowd: Vec<_> = (0..12).flat_map(|n| (0..30).map(move |k| (n, k))).collect();
     let crowd: Vec<_> = crowd.into_iter().map(|(n, k)| own(&format!("ns-{n}"), 1, 100 * n + k)).collect();
-    let policies = policies_of_groups(crowd.iter(), &LabelMatcher::default());
+    let policies = policies_of_groups(crowd.iter(), &LabelMatcher::default(), &ServedKinds::default());
     assert_eq!(policies.iter().filter(|policy| is_in_force(policy)).count(), 256, "of two ways each");
     assert_eq!(policies.len(), 256 + 32 + 1);
 }
@@ -229,7 +230,7 @@ fn what_is_said_of_a_refused_shape_names_no_namespace_but_the_groups_own() {
     // Both ask for the same 40 ways of two, of which 32 are in force: those that one of them brought.
     let both = ["red", "blue"].map(|namespace| (0..80).map(move |n| (namespace, n)));
     let groups: Vec<_> = both.into_iter().flatten().map(|(namespace, n)| own(namespace, 1, n)).collect();
-    let policies = policies_of_groups(groups.iter(), &LabelMatcher::default());
+    let policies = policies_of_groups(groups.iter(), &LabelMatcher::default(), &ServedKinds::default());
     let mut told = BTreeSet::new();
     for group in &groups {
         let name = shape_name(group.shape.as_ref().expect("a shape"));
@@ -267,7 +268,8 @@ fn an_old_group_that_is_edited_takes_no_ways_of_younger_ones() {
     };
     let young = group("young", "g", 50, &by_labels(&["Deployment"], &json!({ "part": "shop" })));
     let old: Vec<_> = (0..8).map(wide).collect();
-    let policies = policies_of_groups(old.iter().chain([&young]), &LabelMatcher::default());
+    let policies =
+        policies_of_groups(old.iter().chain([&young]), &LabelMatcher::default(), &ServedKinds::default());
     let in_force = |group: &FoundGroup| {
         let name = shape_name(group.shape.as_ref().expect("a shape"));
         policies.iter().any(|policy| policy.name == name && is_in_force(policy))

@@ -13,7 +13,7 @@ use clap::{Args, ValueEnum};
 use policy::rbac::{CrdNames, RbacRule, policy_rights};
 use policy::{
     CompiledPolicy, ConfigMapName, PolicyClaim, PolicyProblem, ProtectedKind, document_objects,
-    is_status_owned_by_others,
+    is_status_owned_by_others, open_categories,
 };
 use rollcall_yaml::{DocumentPositions, DuplicateKey, SourcePosition, YamlReadError};
 use serde::Serialize;
@@ -86,6 +86,7 @@ pub(crate) fn run_check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let crds = CrdNames::from_crds(&crds);
     findings.extend(rival_findings(&valid));
     findings.extend(valid.iter().filter_map(shadow_finding));
+    findings.extend(valid.iter().filter_map(category_finding));
     findings.extend(valid.iter().map(|policy| valid_finding(policy, &crds)));
     let text = match args.output {
         CheckFormat::Text => findings.iter().map(CheckFinding::to_line).collect(),
@@ -250,6 +251,19 @@ fn shadow_finding(policy: &ValidPolicy) -> Option<CheckFinding> {
     })
 }
 
+/// Returns a finding if the kinds of a group are those of a category: only an API server knows them.
+fn category_finding(policy: &ValidPolicy) -> Option<CheckFinding> {
+    let categories = open_categories(&policy.compiled);
+    (!categories.is_empty()).then(|| {
+        let what = format!(
+            "which kinds are in category {} only the API server knows: what the group watches and needs is not listed here; \
+             `rollcall plan` asks the server",
+            categories.join(" and in category ")
+        );
+        CheckFinding::new(&policy.file, policy.place, CheckSeverity::Warning, &policy.name, "spec.members", &what)
+    })
+}
+
 fn valid_finding(policy: &ValidPolicy, crds: &CrdNames) -> CheckFinding {
     let rights = policy_rights(&policy.compiled, crds);
     let right = |rule: &RbacRule| {
@@ -264,6 +278,9 @@ fn valid_finding(policy: &ValidPolicy, crds: &CrdNames) -> CheckFinding {
     let scripts = rights.libraries.iter().map(script);
     let needs = rights.kinds.iter().chain(&rights.records).flat_map(right).chain(scripts).collect();
     let kinds: Vec<&str> = policy.compiled.groups.iter().map(|g| g.kind.kind.as_str()).collect();
+    let categories = open_categories(&policy.compiled);
+    let of_categories = categories.iter().map(|category| format!("category {category}"));
+    let kinds: Vec<_> = kinds.into_iter().map(str::to_owned).chain(of_categories).collect();
     let mode = if policy.compiled.shadow { "shadow" } else { "write" };
     let what = format!(
         "{} by {}; condition {}, mode {mode}",

@@ -111,11 +111,14 @@ async fn read_cluster(
 ) -> anyhow::Result<(RbacPolicies, ServedMonitors)> {
     let mut policies = RbacPolicies::from_files(&args.files)?;
     if args.offline {
+        policies.leave_out_open();
+        policies.report_invalid();
         return Ok((policies, ServedMonitors::default()));
     }
     let (client, _) = connect_cluster(cluster).await.map_err(|error| {
         error.context("what the cluster has decides what is printed; --offline does without")
     })?;
+    policies.fill_in_kinds(&client).await?;
     if args.files.is_empty() {
         if has_policies(&client).await? {
             policies.add_policies_of_cluster(&client, &[]).await?;

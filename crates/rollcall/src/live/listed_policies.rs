@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use controller::needed_kinds::{fill_in_served_kinds, read_kinds_or_why};
 use policy::{FoundGroup, FoundPolicy, GROUP_KIND, policies_of_groups, read_file, read_group, read_policy};
 use watcher::plan::LabelMatcher;
-use watcher::{ApiFailureCause, LiveReadError, ParentObject, list_live, resolve_kind};
+use watcher::{ApiFailureCause, LiveReadError, ParentObject, ServedKinds, list_live, resolve_kind};
 
 use super::read_error::read_error_text;
 use super::target::KindName;
@@ -20,6 +21,8 @@ pub(super) struct ListedPolicies {
     groups: BTreeMap<GroupKey, FoundGroup>,
     /// The policies that stand for the groups.
     of_groups: Vec<FoundPolicy>,
+    /// The kinds that the server served when groups were read first, for what these select by them.
+    served: ServedKinds,
     /// Why policies could not be read.
     pub(super) unread_policies: Option<String>,
     groups_read: GroupsRead,
@@ -49,6 +52,9 @@ impl ListedPolicies {
             groups = list_own_kind(client, GROUP_KIND.1, Some(namespace)).await;
             listed.groups_read = GroupsRead::InNamespace(namespace.to_owned());
         }
+        if groups.is_ok() {
+            listed.served = read_kinds_or_why(client).await;
+        }
         match groups {
             Ok(groups) => _ = listed.replace_groups(None, groups.iter()),
             Err(error) => listed.groups_read = GroupsRead::Failed(read_error_text(&error)),
@@ -57,7 +63,7 @@ impl ListedPolicies {
     }
 
     /// Reads files. Groups that select in the same ways are judged by one policy.
-    pub(super) fn from_files(files: &[PathBuf]) -> anyhow::Result<ListedPolicies> {
+    fn from_files(files: &[PathBuf]) -> anyhow::Result<ListedPolicies> {
         let mut listed = ListedPolicies::default();
         for file in files {
             for policy in read_file(file)? {
@@ -68,6 +74,23 @@ impl ListedPolicies {
             }
         }
         Ok(listed)
+    }
+
+    /// Reads files, and from the server which kinds it serves.
+    pub(super) async fn from_files_for(
+        client: &kube::Client,
+        files: &[PathBuf],
+    ) -> anyhow::Result<ListedPolicies> {
+        let listed = ListedPolicies::from_files(files)?;
+        Ok(ListedPolicies {
+            policies: fill_in_served_kinds(client, listed.policies).await,
+            ..ListedPolicies::default()
+        })
+    }
+
+    /// The kinds that the server serves, where there may be groups.
+    pub(super) fn served(&self) -> &ServedKinds {
+        &self.served
     }
 
     /// The policies themselves, without those that stand for groups.
@@ -102,7 +125,7 @@ impl ListedPolicies {
         if groups == self.groups {
             return false;
         }
-        let of_groups = policies_of_groups(groups.values(), &LabelMatcher::default());
+        let of_groups = policies_of_groups(groups.values(), &LabelMatcher::default(), &self.served);
         let has_changed = of_groups != self.of_groups;
         (self.groups, self.of_groups) = (groups, of_groups);
         has_changed

@@ -61,7 +61,7 @@ impl PolicyCluster {
         let listed = if is_of_cluster {
             ListedPolicies::read(&client, &own).await
         } else {
-            ListedPolicies::from_files(&scope.files)?
+            ListedPolicies::from_files_for(&client, &scope.files).await?
         };
         let targets_group = targets.iter().any(|target| is_group_kind(&target.kind));
         let unknown = listed.unknown_text(targets.is_empty() || targets_group, all);

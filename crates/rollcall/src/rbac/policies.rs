@@ -5,9 +5,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use controller::args::ClusterArgs;
+use controller::needed_kinds::fill_in_served_kinds;
 use controller::release::ReadablePolicies;
 use policy::rbac::CrdNames;
-use policy::{CompiledPolicy, FoundPolicy, PolicyManifest, PolicySettings, read_manifests};
+use policy::{
+    CompiledPolicy, FoundPolicy, GroupSelection, PolicyManifest, PolicySettings, categories_of_policy,
+    read_manifests,
+};
 use watcher::resolve_kind;
 
 use super::args::RbacArgs;
@@ -22,6 +26,8 @@ pub(crate) struct RbacPolicies {
     /// Policies that are not valid, or could not be read, each with the error.
     pub(crate) invalid: Vec<String>,
     pub(crate) crds: CrdNames,
+    /// Groups of files that leave kinds to the API server.
+    pub(super) open: Vec<(PathBuf, FoundPolicy)>,
 }
 
 impl RbacPolicies {
@@ -31,9 +37,11 @@ impl RbacPolicies {
         let mut found = RbacPolicies::from_files(&args.files)?;
         if args.all || !args.policies.is_empty() {
             let (client, _) = connect_cluster(cluster).await?;
+            found.fill_in_kinds(&client).await?;
             found.add_policies_of_cluster(&client, &args.policies).await?;
             found.resolve_kinds(&client).await?;
         }
+        found.leave_out_open();
         Ok(found)
     }
 
@@ -43,6 +51,9 @@ impl RbacPolicies {
         for file in files {
             for manifest in read_manifests(file)? {
                 match manifest {
+                    PolicyManifest::Policy(policy) if !categories_of_policy(&policy).is_empty() => {
+                        found.open.push((file.clone(), *policy));
+                    }
                     PolicyManifest::Policy(policy) => {
                         let compiled = compile_policy(file, &policy)?;
                         found.valid.push((policy.name, compiled));
@@ -53,6 +64,30 @@ impl RbacPolicies {
         }
         found.crds = CrdNames::from_crds(&crds);
         Ok(found)
+    }
+
+    /// Asks the server for the kinds that groups of files leave to it.
+    pub(crate) async fn fill_in_kinds(&mut self, client: &kube::Client) -> anyhow::Result<()> {
+        let (files, open): (Vec<_>, Vec<_>) = std::mem::take(&mut self.open).into_iter().unzip();
+        for (file, policy) in files.iter().zip(fill_in_served_kinds(client, open).await) {
+            let compiled = compile_policy(file, &policy)?;
+            self.valid.push((policy.name, compiled));
+        }
+        Ok(())
+    }
+
+    /// Without a server nobody knows which kinds a category has: what groups need that name one is left out, and said to be.
+    pub(crate) fn leave_out_open(&mut self) {
+        for (file, policy) in std::mem::take(&mut self.open) {
+            let name =
+                policy.groups.as_ref().and_then(GroupSelection::group).map_or("", |group| &*group.name);
+            self.invalid.push(format!(
+                "{}: ReadinessGroup {name}: which kinds are in category {} only the API server knows, and the rights for them \
+                 are left out: apply the group, and run `rollcall rbac --all` with a kubeconfig",
+                file.display(),
+                categories_of_policy(&policy).join(" and in category "),
+            ));
+        }
     }
 
     /// Adds the named policies of the cluster, or all of them if none is named.

@@ -36,6 +36,7 @@ pub(super) async fn check_rights(
     let (client, _) = connect_cluster(cluster).await?;
     let everything = !args.names_policies();
     let mut found = RbacPolicies::from_files(&args.files)?;
+    found.fill_in_kinds(&client).await?;
     if everything || args.all || !args.policies.is_empty() {
         found.add_policies_of_cluster(&client, &args.policies).await?;
     }

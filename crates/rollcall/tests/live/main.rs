@@ -15,6 +15,7 @@ mod doctor;
 mod drift;
 mod edited_rules;
 mod goals;
+mod group_categories;
 mod groups;
 mod heavy_object;
 mod hostile_library;

@@ -46,6 +46,7 @@ fn job_interest(after: OutcomeRetention) -> Interest {
         find,
         allowed: AllowedNamespaces::default(),
         ignore: None,
+        made_by_none_of: [].into(),
         retention: after,
     };
     let judged_by = AssessmentRule { limits: StuckLimits::default(), rule: None, remembers_outcome: true };
@@ -74,6 +75,7 @@ fn memory_policy() -> (EnginePolicy, PolicySummary) {
     let policy = EnginePolicy {
         groups: vec![group],
         min: 0,
+        joint: Vec::new(),
         kinds: kinds.clone(),
         debounce: DebounceConfig { quiet: Duration::from_millis(100), cap: Duration::from_secs(1) },
         settle: Duration::from_millis(500),
@@ -89,7 +91,17 @@ fn memory_policy() -> (EnginePolicy, PolicySummary) {
         acceptance: aggregator::Acceptance::Accepted,
     };
     let groups = vec![GroupSummary { kind: "Job".to_owned(), min: 1, max: None }];
-    (policy, PolicySummary { name: "policy".to_owned(), groups, min: 0, kinds, has_operator: true })
+    (
+        policy,
+        PolicySummary {
+            name: "policy".to_owned(),
+            groups,
+            min: 0,
+            joint: Vec::new(),
+            kinds,
+            has_operator: true,
+        },
+    )
 }
 
 fn parse_object(object: &Value) -> ParentObject {

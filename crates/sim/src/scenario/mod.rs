@@ -171,6 +171,7 @@ impl Scenario {
                     find,
                     allowed: AllowedNamespaces::listed(policy.child_namespaces.iter().copied()),
                     ignore: None,
+                    made_by_none_of: [].into(),
                     retention: OutcomeRetention::Forget,
                 };
                 interest.child.push(rule);

@@ -152,6 +152,7 @@ impl PolicyDef {
         let policy = EnginePolicy {
             groups: self.groups.iter().map(group).collect(),
             min: 0,
+            joint: Vec::new(),
             kinds: involved.clone(),
             debounce: self.debounce,
             settle: if sabotage == Some(Sabotage::NoSettle) { Duration::ZERO } else { self.settle },
@@ -169,6 +170,7 @@ impl PolicyDef {
             name: self.name(),
             groups: self.groups.iter().map(words).collect(),
             min: 0,
+            joint: Vec::new(),
             kinds: involved,
             has_operator: true,
         };

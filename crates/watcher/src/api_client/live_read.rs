@@ -45,7 +45,7 @@ pub struct LiveReadError {
 }
 
 impl LiveReadError {
-    fn from_source(what: &str, cause: ApiFailureCause, source: BoxError) -> Self {
+    pub(crate) fn from_source(what: &str, cause: ApiFailureCause, source: BoxError) -> Self {
         LiveReadError {
             what: what.into(),
             cause,

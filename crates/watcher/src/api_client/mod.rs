@@ -9,6 +9,7 @@ mod live_metadata;
 mod live_read;
 mod percent;
 mod retry_after;
+mod served_kinds;
 
 pub use connection::{ConnectionMonitor, client_without_retries, timed_client};
 pub use date_header::DateObserver;
@@ -22,5 +23,6 @@ pub use live_read::{
 };
 pub use percent::percent_encode;
 pub use retry_after::parse_retry_after;
+pub use served_kinds::read_served_kinds;
 /// Seed of jitter.
 pub use timer::Seed;

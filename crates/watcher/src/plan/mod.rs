@@ -31,7 +31,7 @@ pub use shape::{ReadShape, ShapeMatcher, ShapeRefusal};
 pub use template::{ParentTemplate, ParentTemplateError};
 
 use crate::status::{OwnTypes, written_types};
-use crate::wire::WireMeta;
+use crate::wire::{OwnerRef, WireMeta};
 
 /// Parents for which a policy of another release speaks: what it writes there is written by the same field manager, and is not
 /// ours.
@@ -206,8 +206,22 @@ pub struct ChildRule {
     pub allowed: AllowedNamespaces,
     /// Selector of objects that do not count.
     pub ignore: Option<LabelMatcher>,
+    /// Group and kind of controllers whose objects do not count.
+    pub made_by_none_of: Arc<[(Box<str>, Box<str>)]>,
     /// Retention of the outcome of a deleted child.
     pub retention: OutcomeRetention,
+}
+
+impl ChildRule {
+    /// Returns `true` if the object does not count, whatever it belongs to.
+    pub(crate) fn passes_over(&self, meta: &WireMeta) -> bool {
+        let is_of_kind = |owner: &OwnerRef| {
+            let of = (owner.api_group(), &*owner.kind);
+            self.made_by_none_of.iter().any(|(group, kind)| (&**group, &**kind) == of)
+        };
+        self.ignore.as_ref().is_some_and(|selector| selector.matches(&meta.labels))
+            || meta.owners.iter().any(|owner| owner.controller && is_of_kind(owner))
+    }
 }
 
 /// Retention of the outcome of a deleted child.

@@ -50,6 +50,11 @@ impl ShapeMatcher {
         self.refusal.is_some()
     }
 
+    /// The shape of the parents that it selects, where it is for those of one.
+    pub fn shape(&self) -> Option<&str> {
+        self.shape.as_deref()
+    }
+
     /// Reads the shape of an object.
     pub(crate) fn read_shape(&self, object: &str) -> Option<String> {
         (self.read)(object).ok()

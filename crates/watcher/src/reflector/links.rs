@@ -20,7 +20,7 @@ pub(super) struct LinkTables<'a> {
 pub(super) fn resolve_links(tables: LinkTables<'_>, interest: &Interest, meta: &WireMeta) -> Vec<ChildLink> {
     let mut links = Vec::new();
     for rule in &interest.child {
-        if rule.ignore.as_ref().is_some_and(|s| s.matches(&meta.labels)) {
+        if rule.passes_over(meta) {
             continue;
         }
         match &rule.find {

@@ -21,8 +21,8 @@ pub(crate) use own::is_beside_ready;
 pub use own::{OwnTypes, written_types};
 pub use own_words::{
     ARE_TOO_MANY, AWAITS_MEMBERS, AWAITS_OPERATOR, AWAITS_ROLLCALL, BEING_DELETED, FAILED_TO_HANDLE,
-    IS_MISSING, NO_CHILDREN, NOT_HANDLED, NOT_IN_TIME, NOT_PERMITTED, NOT_SEEN, POLICY_IS_REFUSED,
-    STATUS_REPORTS, is_in_our_words,
+    IS_MISSING, NO_CHILDREN, NOT_HANDLED, NOT_IN_TIME, NOT_PERMITTED, NOT_SEEN, OF_CATEGORY,
+    POLICY_IS_REFUSED, STATUS_REPORTS, is_in_our_words,
 };
 pub use owned_condition::OwnedCondition;
 pub use parent_status::{ListShape, ParentStatus, UnwritableShape};

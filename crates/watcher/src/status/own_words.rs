@@ -32,6 +32,8 @@ pub const NOT_SEEN: &str = "can neither watch nor list";
 pub const POLICY_IS_REFUSED: &str = "ReadinessPolicy ";
 /// What follows when there is no child at all.
 pub const NO_CHILDREN: &str = "no children yet";
+/// Opening of what is said of the objects of all kinds of a category together.
+pub const OF_CATEGORY: &str = "object of category ";
 /// What is said of a child that is expected.
 pub const IS_MISSING: &str = " missing";
 /// What is said of children beyond their number.
@@ -89,7 +91,7 @@ fn names_shortfall(message: &str) -> bool {
     let is_level = levels.any(|level| level == how || (is_last && level.starts_with(&how)));
     let is_about_kind =
         [IS_MISSING, ARE_TOO_MANY].iter().any(|is| is.split_whitespace().next() == Some(second));
-    is_about_kind || is_level || opens(message, NO_CHILDREN)
+    is_about_kind || is_level || [NO_CHILDREN, OF_CATEGORY].iter().any(|opening| opens(message, opening))
 }
 
 /// What was left of a message that was cut: a bound of the schema of less than an ellipsis leaves only so many bytes.
@@ -172,6 +174,15 @@ mod tests {
                 "not in time: no children yet (at least 1 expected)",
                 true,
             ),
+            (
+                "Ready",
+                "False",
+                "ChildrenMissing",
+                "object of category all missing (0 of at least 1 found)",
+                true,
+            ),
+            ("Ready", "False", "TooManyChildren", "object of cat…", true),
+            ("Ready", "False", "ChildrenMissing", "object of nobody knows what", false),
             ("Ready", "False", "DeadlineExceeded", "two of 3 not ready: web", false),
             ("Ready", "False", "DeadlineExceeded", "context deadline exceeded", false),
             (

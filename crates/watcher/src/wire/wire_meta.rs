@@ -79,6 +79,11 @@ pub struct OwnerRef {
 }
 
 impl OwnerRef {
+    /// API group of the owner; empty for the core group.
+    pub fn api_group(&self) -> &str {
+        self.api_version.split_once('/').map_or("", |(group, _)| group)
+    }
+
     /// Returns `false` if no object has such a name or uid: the API server takes any in a reference.
     pub fn is_of_valid_length(&self) -> bool {
         self.name.len() <= MAX_NAME_BYTES && self.uid.len() <= MAX_UID_BYTES

@@ -181,6 +181,7 @@ fn engine(shape: ParentShape) -> Engine {
     let policy = EnginePolicy {
         groups: vec![group],
         min: 0,
+        joint: Vec::new(),
         kinds: vec![WIDGETS, PODS],
         debounce: DebounceConfig { quiet: Duration::from_millis(100), cap: Duration::from_secs(1) },
         settle: Duration::from_secs(5),
@@ -217,6 +218,7 @@ fn children_interest(shape: ParentShape) -> Interest {
         find: find.clone(),
         allowed: AllowedNamespaces::default(),
         ignore: None,
+        made_by_none_of: [].into(),
         retention: OutcomeRetention::Forget,
     };
     Interest {

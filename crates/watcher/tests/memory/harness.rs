@@ -33,6 +33,7 @@ pub(crate) fn jobs(after: OutcomeRetention) -> Interest {
             find,
             allowed: AllowedNamespaces::default(),
             ignore: None,
+            made_by_none_of: [].into(),
             retention: after,
         }],
         ..Interest::for_kind(JOBS, "batch", "Job")

@@ -29,6 +29,7 @@ pub(crate) fn children(find: FindChildrenBy, ignore: Option<LabelMatcher>) -> In
         find,
         allowed: AllowedNamespaces::default(),
         ignore,
+        made_by_none_of: [].into(),
         retention: OutcomeRetention::Forget,
     }];
     let lenses = vec![AssessmentRule { limits: limits(), rule: None, remembers_outcome: false }];

@@ -17,6 +17,7 @@ fn observed() -> Engine {
     let policy = EnginePolicy {
         groups: Vec::new(),
         min: 0,
+        joint: Vec::new(),
         kinds: vec![KIND],
         debounce: DebounceConfig { quiet: Duration::ZERO, cap: Duration::ZERO },
         settle: Duration::ZERO,

@@ -59,6 +59,7 @@ fn policy(groups: usize) -> EnginePolicy {
     EnginePolicy {
         groups: vec![group; groups],
         min: 0,
+        joint: Vec::new(),
         kinds: vec![PARENTS, CHILDREN],
         debounce: DebounceConfig { quiet: Duration::ZERO, cap: Duration::ZERO },
         settle: Duration::ZERO,

@@ -103,7 +103,7 @@ pub(crate) async fn diagnose_cluster(cluster: &ClusterArgs, args: &DoctorArgs) -
     let listed = if args.files.is_empty() {
         ListedPolicies::read(&client, args.namespace.as_ref().unwrap_or(&default_namespace)).await
     } else {
-        ListedPolicies::from_files(&args.files)?
+        ListedPolicies::from_files_for(&client, &args.files).await?
     };
     world.unread.extend(listed.unread());
     let unknown = listed.unknown_text(true, args.namespace.is_none());

@@ -43,7 +43,7 @@ impl PlannedGroups {
             let created = groups.get(key).and_then(|held| held.created);
             groups.insert(key.clone(), read_group(&new_object(group, created.unwrap_or(now))?));
         }
-        Ok(policies_of_groups(groups.values(), &LabelMatcher::default()))
+        Ok(policies_of_groups(groups.values(), &LabelMatcher::default(), listed.served()))
     }
 
     /// The page as it would be, where it is one of groups: those that are applied have the spec of their file.

@@ -14,11 +14,7 @@ pub(super) fn remembering_rules<'i>(
     meta: &WireMeta,
 ) -> impl Iterator<Item = &'i ChildRule> {
     let scheduled = meta.owners.iter().any(|o| &*o.kind == "CronJob" && o.api_version.starts_with("batch/"));
-    let passed_over: Vec<bool> = interest
-        .child
-        .iter()
-        .map(|rule| rule.ignore.as_ref().is_some_and(|selector| selector.matches(&meta.labels)))
-        .collect();
+    let passed_over: Vec<bool> = interest.child.iter().map(|rule| rule.passes_over(meta)).collect();
     interest
         .child
         .iter()

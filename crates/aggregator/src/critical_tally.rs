@@ -125,7 +125,7 @@ impl CriticalTally {
 /// Number of critical children that some groups have together.
 fn joint_count(joint: &JointCount, children: &ChildCounts, policy: &EnginePolicy) -> u32 {
     let critical = joint.groups.clone().filter(|at| policy.is_critical(*at));
-    critical.map(|at| children.find_group_tally(at).map_or(0, |tally| tally.total_count())).sum()
+    critical.map(|at| children.find_group_tally(at).map_or(0, LevelTally::total_count)).sum()
 }
 
 fn tally_without_quorum(

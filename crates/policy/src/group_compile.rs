@@ -30,7 +30,9 @@ fn join_kinds(children: &mut [CompiledGroup], categories: &[CategoryMembers]) ->
         let Some((first, last)) = members.first().zip(members.last()) else { continue };
         let count = JointCount { groups: first.at..last.at + 1, min: *min, max: *max };
         joint.push(JointExpectation { of: format!("{OF_CATEGORY}{category}"), count });
-        members.iter_mut().for_each(|group| group.made_by_none_of = kinds.clone());
+        for group in members {
+            group.made_by_none_of = kinds.clone();
+        }
     }
     joint
 }

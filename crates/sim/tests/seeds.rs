@@ -29,7 +29,7 @@ use sim::{
 /// Default number of seeds.
 const SEEDS: u64 = 300;
 /// First seed of the range.
-const FIRST_SEED: u64 = 31_100;
+const FIRST_SEED: u64 = 31_400;
 /// Seeds that found a fault of the product or of its judge: each is played every time, with the streams it was found with.
 const REMEMBERED_SEEDS: [SeedToPlay; 13] = [
     (920_154, BEFORE_SHADOW_MODE),
@@ -47,7 +47,7 @@ const REMEMBERED_SEEDS: [SeedToPlay; 13] = [
     (217_904, WITH_BLIND_EDITS),
 ];
 /// The same of histories in which policies change.
-const REMEMBERED_CHANGING_SEEDS: [SeedToPlay; 16] = [
+const REMEMBERED_CHANGING_SEEDS: [SeedToPlay; 17] = [
     (900_574, BEFORE_SHADOW_MODE),
     (20_974, BEFORE_SHADOW_MODE),
     (30_054, WITH_LATE_LISTS),
@@ -64,9 +64,10 @@ const REMEMBERED_CHANGING_SEEDS: [SeedToPlay; 16] = [
     (300_182, WITH_BUDGETS),
     (330_071, WITH_CLAIMS),
     (360_119, WITH_FAILURES),
+    (31_251, WITH_FAILURES),
 ];
 /// The same of histories in which labels of namespaces and scripts change, too.
-const REMEMBERED_RESOLUTION_SEEDS: [SeedToPlay; 15] = [
+const REMEMBERED_RESOLUTION_SEEDS: [SeedToPlay; 16] = [
     (22_728, WITH_SHADOW_MODE),
     (22_771, WITH_LATE_LISTS),
     (30_026, WITH_LATE_LISTS),
@@ -82,6 +83,7 @@ const REMEMBERED_RESOLUTION_SEEDS: [SeedToPlay; 15] = [
     (212_774, WITH_DEFINITIONS),
     (330_138, WITH_BUDGETS),
     (330_016, WITH_CLAIMS),
+    (31_251, WITH_FAILURES),
 ];
 /// The streams that there were before shadow mode.
 const BEFORE_SHADOW_MODE: StreamLayout = StreamLayout::Split { last: 22 };
@@ -319,7 +321,7 @@ fn every_invariant_holds_beside_another_release() {
         variable: "ROLLCALL_SIM_SHARED_CLUSTER_SEED",
         test: "another_release",
         play: play_shared_cluster,
-        remembered: &[(360_168, WITH_FAILURES)],
+        remembered: &[(360_168, WITH_FAILURES), (31_337, WITH_FAILURES)],
         shared: &[],
     };
     histories.check_changing();

@@ -77,7 +77,7 @@ async fn turn_unadmitted(tenant: &TestTenant, gate: &ApiGate, round: u32) -> Res
     gate.caught().await?;
     sleep(THROTTLED_FOR).await;
     let (asked, time) = (gate.count_caught() - caught, since.elapsed());
-    println!("{asked} requests were refused in {time:.0?}");
+    eprintln!("{asked} requests were refused in {time:.0?}");
     #[expect(clippy::cast_precision_loss, reason = "a number of requests")]
     let rate = asked as f64 / time.as_secs_f64();
     ensure!(rate <= REQUEST_RATE, "{rate:.1} requests a second");

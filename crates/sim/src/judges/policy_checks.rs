@@ -59,12 +59,16 @@ pub(crate) fn check_turn(
     (old, new): (&ModelObject, &ModelObject),
     was_shown_handled: bool,
 ) {
-    let entry = |parent: &ModelObject| entry_of(policy, parent).map(|said| (said.observed, said.reason));
-    let (Some((before, was)), Some((_, is))) = (entry(old), entry(new)) else { return };
+    let (Some(before), Some(is)) = (entry_of(policy, old), entry_of(policy, new)) else { return };
+    let (was, is) = (before.reason, is.reason);
+    // What a policy of the same name had said that is gone is another one's answer. Times are whole seconds.
+    let stored = at.world.policy_server.stored.get(&policy.number);
+    let is_of_another = stored.is_some_and(|stored| stored.object.created > before.since + 999);
     // One Unknown after another turns nothing: a predecessor's may land when this process has judged already.
     let decided = was.condition_status() != ConditionStatus::Unknown && was != ParentReason::DeadlineExceeded;
     if at.policy_watch.is_changing
-        && before == new.generation
+        && before.observed == new.generation
+        && !is_of_another
         && decided
         && is == ParentReason::ChildrenPending
         && new.mark != ModelMark::NotYet

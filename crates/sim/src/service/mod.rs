@@ -6,9 +6,11 @@ mod other_policies;
 mod policy_follower;
 mod policy_plan;
 mod service_under_test;
+mod type_inventory;
 
 pub(crate) use object_feed::ObjectFeed;
 pub(crate) use other_policies::OtherPolicies;
 pub(crate) use policy_follower::{PolicyFollower, REFUSED_FOR_LONG};
-pub(crate) use policy_plan::{PolicyPlan, WrittenTypes};
+pub(crate) use policy_plan::PolicyPlan;
 pub(crate) use service_under_test::{AUDIT_PERIOD, ServiceUnderTest};
+pub(crate) use type_inventory::TypeInventory;

@@ -7,7 +7,8 @@ use readiness::saturating_millis;
 use rollcall_core::StagedList;
 
 use super::other_policies::OtherPolicies;
-use super::policy_plan::{PolicyPlan, WrittenTypes};
+use super::policy_plan::PolicyPlan;
+use super::type_inventory::TypeInventory;
 use crate::scenario::{ChildRuleDef, PolicyDef, Sabotage, Scenario};
 use crate::timeline::ClaimWrite;
 use crate::wires::ResolvedItems;
@@ -34,8 +35,8 @@ pub(crate) struct PolicyFollower {
     accepted: BTreeMap<usize, (u64, (i64, PolicyDef))>,
     in_force: BTreeMap<usize, PolicyInForce>,
     last_id: u32,
-    /// Condition types by parent kind, of all policies that ever wrote: it outlives the process.
-    inventory: WrittenTypes,
+    /// What policies ever wrote: it outlives the process.
+    inventory: TypeInventory,
     refused_since: BTreeMap<usize, i64>,
     /// Policies of another release, in histories in which there are two.
     others: Option<OtherPolicies>,
@@ -75,12 +76,12 @@ impl PolicyInForce {
 
 impl PolicyFollower {
     /// Returns a follower that knows nothing yet but what policies wrote.
-    pub(crate) fn new(others: Option<OtherPolicies>, inventory: WrittenTypes) -> PolicyFollower {
+    pub(crate) fn new(others: Option<OtherPolicies>, inventory: TypeInventory) -> PolicyFollower {
         PolicyFollower { inventory, others, ..PolicyFollower::default() }
     }
 
     /// Returns what the next process is to know of this one.
-    pub(crate) fn take_inventory(&mut self) -> WrittenTypes {
+    pub(crate) fn take_inventory(&mut self) -> TypeInventory {
         std::mem::take(&mut self.inventory)
     }
 
@@ -238,13 +239,17 @@ impl PolicyFollower {
         found: &[StoredPolicy],
     ) -> PolicyPlan {
         let left = self.others.as_mut().map(OtherPolicies::take_released).unwrap_or_default();
-        for (kind, types) in plan.written_types().into_iter().chain(left) {
-            self.inventory.entry(kind).or_default().extend(types);
+        for policy in &plan.policies {
+            let uid = self.in_force.get(&policy.number).map(|held| held.uid);
+            let types = watcher::status::written_types(policy.condition, policy.fallback);
+            self.inventory.add(policy.parent, types.map(str::to_owned), uid);
         }
-        let mut released = self.inventory.clone();
-        for (kind, types) in plan.kept_types() {
-            released.entry(kind).or_default().retain(|of| !types.contains(of));
+        for (kind, types) in left {
+            self.inventory.add(kind, types, None);
         }
+        let refused = plan.policies.iter().filter(|policy| policy.groups.is_empty());
+        let refused = refused.filter_map(|policy| Some(self.in_force.get(&policy.number)?.uid)).collect();
+        let released = self.inventory.released(&plan.written_types(), &refused);
         for kind in 0..scenario.kinds.len() {
             let mut interest = scenario.kind_interest(kind, &plan.policies);
             interest.release =

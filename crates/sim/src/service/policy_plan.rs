@@ -48,17 +48,6 @@ impl PolicyPlan {
         }
         written
     }
-
-    /// Returns the condition types that are not to be taken back, by parent kind: those that are written, and those that a policy
-    /// may have written before it was refused.
-    pub(crate) fn kept_types(&self) -> WrittenTypes {
-        let mut kept = self.written_types();
-        for policy in self.policies.iter().filter(|policy| policy.groups.is_empty()) {
-            let types = watcher::status::written_types(policy.other_condition, None);
-            kept.entry(policy.parent).or_default().extend(types.map(str::to_owned));
-        }
-        kept
-    }
 }
 
 fn rules_of(interest: &Interest, policy: &PolicyDef) -> Vec<Option<UserRule>> {

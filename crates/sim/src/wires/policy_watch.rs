@@ -14,7 +14,7 @@ use super::resolving_watches::ResolvingWatches;
 use super::sim_stage::SimStage;
 use crate::perturbation::{Disturbance, HELD_MS, PointKind};
 use crate::scenario::{Dice, DiceStream, HistoryKind, PolicyDef, Sabotage, Scenario, SeedStreams};
-use crate::service::{OtherPolicies, PolicyFollower, PolicyPlan, REFUSED_FOR_LONG, WrittenTypes};
+use crate::service::{OtherPolicies, PolicyFollower, PolicyPlan, REFUSED_FOR_LONG, TypeInventory};
 use crate::timeline::{ClaimWrite, ListStep, ListedSet, PolicyEvent, SimEvent, SimTimeline};
 use crate::world::{PolicyChange, SimWorld, StoredPolicy};
 
@@ -72,7 +72,7 @@ impl PolicyWatch {
             sabotage,
             is_changing: kind.changes_policies(),
             resolving: resolves.then(|| ResolvingWatches::new(streams, sabotage)),
-            follower: PolicyFollower::new(shared.clone().map(OtherPolicies::new), WrittenTypes::new()),
+            follower: PolicyFollower::new(shared.clone().map(OtherPolicies::new), TypeInventory::default()),
             shared,
             wire: PolicyWire::Down,
             resume_from: None,

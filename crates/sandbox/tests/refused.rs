@@ -27,7 +27,6 @@ fn answer(method: &str, target: &str, content_type: &str, body: &[u8]) -> (u16, 
 
 #[test]
 fn what_is_not_implemented_is_501_and_named() {
-    const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/default/deployments/a";
     const POD: &str = "/api/v1/namespaces/default/pods/a";
     let apply = br#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}"#.as_slice();
     let note = format!("{NOTES}/a");

@@ -60,7 +60,7 @@ async fn a_hook_that_helm_runs_and_takes_away_counts_for_its_group_through_a_kil
     tenant.until("ReadinessGroup/shop", failed).await?;
     ensure!(!upgrade.end().await?.status.success(), "an upgrade whose hook failed is a success");
     // The next one replaces it.
-    chart.begin("upgrade", "shop", &["--timeout", "150s"])?.succeeds().await?;
+    chart.begin("upgrade", "shop", &["--timeout", "150s", "--reset-values"])?.succeeds().await?;
     tenant.until("Job/shop-migrate", gone()).await?;
     tenant.until("ReadinessGroup/shop", says("Ready", "True").and(mentions("Ready", "2 of 2 ready"))).await?;
     let (recording, group) = (recorder.stop().await?, tenant.address("ReadinessGroup/shop")?);
@@ -79,8 +79,8 @@ async fn a_hook_that_helm_runs_and_takes_away_counts_for_its_group_through_a_kil
 async fn helm_waits_for_a_group_and_every_reader_takes_it_as_it_says() -> Result<()> {
     let tenant = TestTenant::start("helmgroup").await?;
     let spec = json!({ "settle": "100ms", "members": [
-        { "kinds": [{ "group": "apps", "kind": "Deployment" }, { "group": "batch", "kind": "Job" }],
-          "labels": { PART_OF: "shop" } },
+        { "kinds": [{ "group": "apps", "kind": "Deployment" }], "labels": { PART_OF: "shop" } },
+        { "kinds": [{ "group": "batch", "kind": "Job" }], "labels": { PART_OF: "shop" }, "expect": { "min": 0 } },
     ] });
     let manifest = tenant.group_manifest("db", spec.clone());
     let _running = tenant.rollcall_for_groups(std::slice::from_ref(&manifest)).await?;

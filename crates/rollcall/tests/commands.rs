@@ -12,7 +12,7 @@ const PROGRAMS: [&str; 9] =
     ["cargo", "docker", "helm", "kopf", "kubectl", "npm", "pip", "rollcall", "tests/run"];
 
 /// Commands run by a test that does not take them from the page: the test's file, and the text in it.
-const ELSEWHERE: [(&str, &str, &str); 6] = [
+const ELSEWHERE: [(&str, &str, &str); 7] = [
     (
         "cargo run -- crd > deploy/crds/rollcall.dev.yaml",
         "tests/tests/real_server/deploy.rs",
@@ -42,6 +42,11 @@ const ELSEWHERE: [(&str, &str, &str); 6] = [
         "rollcall version --output json",
         "crates/rollcall/tests/version.rs",
         "fn every_way_to_ask_for_the_version_says_the_same()",
+    ),
+    (
+        "kubectl api-resources --categories all",
+        "tests/tests/real_server/group_categories.rs",
+        "[\"api-resources\", \"--categories\", \"all\"]",
     ),
 ];
 

@@ -6,7 +6,7 @@ use acceptance::groups::TenantGroups as _;
 use acceptance::objects::{deployment, playing};
 use acceptance::recorder::StateRecorder;
 use acceptance::tenant::TestTenant;
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
 const PART_OF: &str = "app.kubernetes.io/part-of";
@@ -47,6 +47,8 @@ async fn all_that_is_part_of_an_application_is_a_group_and_what_its_members_make
     let kinds = json!({ "members": [{ "kinds": kinds_of_all(), "labels": { PART_OF: "shop" } }] });
     let _running = tenant.rollcall_for_groups(&[tenant.group_manifest("g", kinds)]).await?;
     tenant.readiness_group("shop", of_category("all")).await?;
+    let listed = tenant.plane.kubectl(&["api-resources", "--categories", "all"])?;
+    ensure!(listed.contains("deployments") && !listed.contains("configmaps"), "{listed}");
     let empty = mentions("Ready", "object of category all missing (0 of at least 1 found)");
     tenant.until("ReadinessGroup/shop", because("Ready", "ChildrenMissing").and(empty)).await?;
     tenant.create(playing("hold", part_of_shop("web"))).await?;

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-/// Time between two re-reads once the first have been sent: five a second, so that a crowd of writes that fail at once holds up no
+/// Time between two re-reads once the first has been sent: less than six a second, so that a crowd of writes that fail at once holds up no
 /// other for two seconds, and leaves room for what else asks in one.
-const INTERVAL: Duration = Duration::from_millis(200);
+const INTERVAL: Duration = Duration::from_millis(175);
 /// Number of re-reads that need not wait, if there was none for a while.
 const BURST: u32 = 1;
 
@@ -44,12 +44,12 @@ mod tests {
     #[test]
     fn one_is_sent_at_once_and_the_rest_one_by_one_until_there_is_rest() {
         let (pace, now) = (RereadPace::default(), Instant::now());
-        assert_eq!(turns(&pace, now, 7), [0, 200, 400, 600, 800, 1_000, 1_200]);
+        assert_eq!(turns(&pace, now, 7), [0, 175, 350, 525, 700, 875, 1_050]);
         assert_eq!(
-            turns(&pace, now + Duration::from_millis(1_400), 2),
-            [0, 200],
+            turns(&pace, now + Duration::from_millis(1_225), 2),
+            [0, 175],
             "a turn comes with each interval"
         );
-        assert_eq!(turns(&pace, now + Duration::from_secs(10), 5), [0, 200, 400, 600, 800]);
+        assert_eq!(turns(&pace, now + Duration::from_secs(10), 5), [0, 175, 350, 525, 700]);
     }
 }

@@ -8,7 +8,6 @@ use super::message::{StoreRequest, StoreResponse};
 use super::openapi;
 use super::refusal::StoreRefusal;
 use super::registry::KindRegistry;
-use super::scale;
 
 /// Target of a path.
 pub(super) enum RequestRoute {
@@ -122,6 +121,13 @@ fn route_resource(
     Ok(RequestRoute::Resource(target))
 }
 
+/// Workloads that can be scaled, all of them in the group `apps`.
+const SCALABLE: [&str; 3] = ["deployments", "replicasets", "statefulsets"];
+
+fn is_scalable(kind: &SandboxKind) -> bool {
+    kind.group == "apps" && SCALABLE.contains(&&*kind.plural)
+}
+
 fn parse_subresource(
     kind: &SandboxKind,
     name: Option<&str>,
@@ -130,7 +136,7 @@ fn parse_subresource(
     match sub {
         None => Ok(None),
         Some("status") if kind.status => Ok(Some(SubresourceKind::Status)),
-        Some("scale") if scale::is_scalable(kind) => Ok(Some(SubresourceKind::Scale)),
+        Some("scale") if is_scalable(kind) => Ok(Some(SubresourceKind::Scale)),
         Some("finalize") if kind.plural == "namespaces" => Ok(Some(SubresourceKind::Finalize)),
         Some(
             known @ ("scale"

@@ -3,18 +3,10 @@
 use serde_json::{Map, Value, json};
 
 use super::decode::{self, UnreadBody};
-use super::kind::SandboxKind;
 use super::message::StoreRequest;
 use super::meta::meta_mut;
 use super::refusal::StoreRefusal;
 use super::route::RequestTarget;
-
-/// Workloads that can be scaled, all of them in the group `apps`.
-const SCALABLE: [&str; 3] = ["deployments", "replicasets", "statefulsets"];
-
-pub(super) fn is_scalable(kind: &SandboxKind) -> bool {
-    kind.group == "apps" && SCALABLE.contains(&&*kind.plural)
-}
 
 /// Returns the workload as a merge patch of its `Scale` leaves it: nothing but the number of replicas moves.
 pub(super) fn patch_replicas(

@@ -68,6 +68,7 @@ pub(super) struct ServiceTasks {
     rollouts: Option<RolloutTask<PageService>>,
     admin: AdminState,
     metrics: Arc<Metrics>,
+    turns: Arc<RetryTurns>,
     failures: FailureReporter,
     seed: Seed,
     args: RunArgs,
@@ -155,6 +156,7 @@ impl ServiceTasks {
             rollouts,
             admin,
             metrics: shared.metrics,
+            turns: shared.turns,
             failures: shared.failures,
             seed: shared.seed,
             args,
@@ -168,7 +170,10 @@ impl ServiceTasks {
         let stop = || self.stop.child_token();
         let mut tasks = SupervisedTasks::default();
         if let Some(monitor) = monitor {
-            tasks.spawn("connection monitor", watch_over_connections(monitor, self.metrics.clone(), stop()));
+            tasks.spawn(
+                "connection monitor",
+                watch_over_connections(monitor, (self.metrics.clone(), self.turns.clone()), stop()),
+            );
         }
         // The history ends when the loop has published its last transition, the lease when the last write is done.
         let (published, written) = (CancellationToken::new(), CancellationToken::new());
@@ -230,13 +235,16 @@ async fn then_cancel(
 /// Looks after the client's connections until `stop`.
 async fn watch_over_connections(
     monitor: ConnectionMonitor,
-    metrics: Arc<Metrics>,
+    (metrics, turns): (Arc<Metrics>, Arc<RetryTurns>),
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
-    let watching = monitor.run(|| {
+    let on_replaced = || {
         metrics.connections_replaced.inc();
-        warn!("connections to the API server did not answer and a new one did; dropped all of them and reconnected");
-    });
+        warn!(
+            "connections to the API server did not answer and a new one did; dropped all of them and reconnected"
+        );
+    };
+    let watching = monitor.run(on_replaced, || turns.note_restored());
     stop.run_until_cancelled(watching).await;
     Ok(())
 }

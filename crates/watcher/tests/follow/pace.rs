@@ -89,6 +89,33 @@ async fn waits_grow_while_the_list_fails_and_start_anew_after_a_watch_has_stood(
 }
 
 #[tokio::test(start_paused = true)]
+async fn whoever_waits_for_a_server_that_was_gone_asks_as_soon_as_the_connections_are_there_again() {
+    let mut follow = ScriptedFollow::new(|_| ScriptedResponse::NoConnection);
+    follow.for_span(MINUTE).await;
+    let before = lists(&follow.asked());
+    assert!(gaps(&before).last().is_some_and(|gap| *gap > Duration::from_secs(8)), "{before:?}");
+    for round in 1..=5 {
+        // In the midst of a wait.
+        follow.for_span(Duration::from_secs(1)).await;
+        let asked = follow.asked().len();
+        follow.turns.note_restored();
+        follow.for_span(Duration::from_secs(1)).await;
+        assert_eq!(follow.asked().len(), asked + 1, "round {round}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_server_has_asked_for_is_waited_for_though_the_connections_are_new() {
+    let mut follow = ScriptedFollow::new(|_| ScriptedResponse::Status(429, Some(20)));
+    follow.for_span(Duration::from_secs(2)).await;
+    follow.turns.note_restored();
+    follow.for_span(Duration::from_secs(15)).await;
+    assert_eq!(lists(&follow.asked()).len(), 1, "it said twenty seconds");
+    follow.for_span(Duration::from_secs(15)).await;
+    assert_eq!(lists(&follow.asked()).len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_server_that_lists_well_and_refuses_every_watch_is_not_listed_in_a_storm() {
     for status in [410, 404, 400, 403, 500] {
         let mut follow = ScriptedFollow::new(move |target| {

@@ -14,7 +14,7 @@ use http_body_util::StreamBody;
 use kube::client::Body;
 use tokio::time::{Instant, sleep, timeout};
 use tower_service::Service;
-use watcher::{ApiFailureCause, ApiKind, FollowEvent, FollowOptions, ParentObject, follow};
+use watcher::{ApiFailureCause, ApiKind, FollowEvent, FollowOptions, ParentObject, RetryTurns, follow};
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -130,6 +130,8 @@ async fn scripted_server(part: BodyPart) -> Option<Result<Frame<Bytes>, BoxError
 pub(crate) struct ScriptedFollow {
     pub(crate) events: std::pin::Pin<Box<dyn Stream<Item = FollowEvent<ParentObject>> + Send>>,
     log: Arc<Mutex<Vec<RecordedRequest>>>,
+    /// Those of its server.
+    pub(crate) turns: Arc<RetryTurns>,
 }
 
 impl ScriptedFollow {
@@ -142,10 +144,9 @@ impl ScriptedFollow {
         let answer = Arc::new(Mutex::new(answer));
         let client =
             kube::Client::new(ScriptedServer { answer, log: log.clone(), start: Instant::now() }, "default");
-        ScriptedFollow {
-            events: Box::pin(follow(&client, &pods(), None, FollowOptions::new(timer::Seed(seed)))),
-            log,
-        }
+        let options = FollowOptions::new(timer::Seed(seed));
+        let turns = options.turns.clone();
+        ScriptedFollow { events: Box::pin(follow(&client, &pods(), None, options)), log, turns }
     }
 
     /// Returns the events within this time.

@@ -46,12 +46,20 @@ impl ConnectionMonitor {
         ConnectionMonitor { client, slot }
     }
 
-    /// Looks after the connections until it is dropped; `on_replaced` is called for every pool that is given up because it did not answer.
-    pub async fn run(self, mut on_replaced: impl FnMut()) {
+    /// Looks after the connections until it is dropped; `on_replaced` is called for every pool that is given up because it did not
+    /// answer, and `on_restored` whenever the server answers over other connections than before, or after it did not.
+    pub async fn run(self, mut on_replaced: impl FnMut(), mut on_restored: impl FnMut()) {
+        let mut was_reachable = true;
         loop {
-            if self.check_connections().await == ConnectionCheck::Replaced {
+            let check = self.check_connections().await;
+            if check == ConnectionCheck::Replaced {
                 on_replaced();
             }
+            let is_reachable = check != ConnectionCheck::Unreachable;
+            if is_reachable && (!was_reachable || check != ConnectionCheck::Answered) {
+                on_restored();
+            }
+            was_reachable = is_reachable;
             sleep(MIN_LIVENESS_INTERVAL).await;
             tokio::select! {
                 () = self.slot.wait_for_doubt() => {}

@@ -54,10 +54,19 @@ impl RequestGuard {
         (kube::Client::new(guard, inner.default_namespace()), shared, receiver)
     }
 
+    /// Waits until then, or until the connections that failed are there again; what the server has asked for is waited for anyhow.
+    async fn wait_until(&self, at: Instant) {
+        let is_asked = self.shared.lock_pacer().is_asked_to_wait(Instant::now());
+        tokio::select! {
+            () = sleep_until(at) => {}
+            () = self.shared.turns.wait_until_restored(), if !is_asked => {}
+        }
+    }
+
     async fn send_guarded(self, request: Request<Body>) -> Result<Response<GuardedBody>, BoxError> {
         let not_before = self.shared.lock_pacer().not_before();
         if let Some(at) = not_before {
-            sleep_until(at).await;
+            self.wait_until(at).await;
             self.shared.turns.wait_turn().await;
             self.shared.lock_pacer().pass(at);
         }

@@ -26,6 +26,8 @@ pub(crate) struct RequestPacer {
     /// Answers with `Retry-After` since a watch last stood for a while.
     retry_afters: u32,
     not_before: Option<Instant>,
+    /// Until then the server has asked to wait.
+    asked_until: Option<Instant>,
     /// Number of watches that stood long enough.
     stable_watches: u64,
     /// The current watch delivered unreadable data, so it does not reset the failure count.
@@ -45,6 +47,7 @@ impl RequestPacer {
             failures: 0,
             retry_afters: 0,
             not_before: None,
+            asked_until: None,
             stable_watches: 0,
             watch_unreadable: false,
             proven: None,
@@ -57,6 +60,11 @@ impl RequestPacer {
         self.not_before
     }
 
+    /// Whether the server itself has asked to wait until then.
+    pub(crate) fn is_asked_to_wait(&self, now: Instant) -> bool {
+        self.asked_until.is_some_and(|until| now < until)
+    }
+
     /// The request that had to wait until then goes out; those after it need not wait.
     pub(crate) fn pass(&mut self, at: Instant) {
         self.not_before = self.not_before.filter(|later| *later != at);
@@ -65,7 +73,9 @@ impl RequestPacer {
     /// Records a failed request; the server may have sent `Retry-After`.
     pub(crate) fn record_failure(&mut self, now: Instant, come_back: Option<Duration>) {
         let wait = if let Some(asked) = come_back {
-            self.wait_as_asked(asked)
+            let wait = self.wait_as_asked(asked);
+            self.asked_until = self.asked_until.max(Some(now + wait));
+            wait
         } else {
             self.failures = self.failures.saturating_add(1);
             self.backoff.delay_after(self.failures, self.seed, u64::from(self.failures))

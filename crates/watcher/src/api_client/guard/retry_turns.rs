@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 /// Interval between requests that follow a failure. 500 ms.
@@ -22,7 +23,10 @@ const CROWD_LASTS: Duration = Duration::from_secs(2);
 /// Each follow has a backoff of its own, but all of them begin with the shortest wait, and a connection that breaks is a failure
 /// of all at once.
 #[derive(Debug, Default)]
-pub struct RetryTurns(Mutex<TakenTurns>);
+pub struct RetryTurns {
+    taken: Mutex<TakenTurns>,
+    restored: Notify,
+}
 
 #[derive(Debug, Default)]
 struct TakenTurns {
@@ -51,6 +55,17 @@ impl RetryTurns {
         }
     }
 
+    /// The connections are there again: whoever waits because of how they failed comes for a turn now. However long others have failed,
+    /// these turns stay apart.
+    pub fn note_restored(&self) {
+        self.restored.notify_waiters();
+    }
+
+    /// Waits until the connections are there again.
+    pub(super) async fn wait_until_restored(&self) {
+        self.restored.notified().await;
+    }
+
     /// The server answers again: those that wait need not wait for long.
     pub(super) fn note_healed(&self, now: Instant) {
         let mut taken = self.lock();
@@ -76,7 +91,7 @@ impl RetryTurns {
     }
 
     fn lock(&self) -> MutexGuard<'_, TakenTurns> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -119,10 +119,16 @@ fn connect() -> (Arc<SwallowingNetwork>, kube::Client, ConnectionMonitor) {
 
 /// A monitor at work, and how many pools it has replaced.
 fn watch_over(monitor: ConnectionMonitor) -> Arc<AtomicUsize> {
-    let replaced = Arc::new(AtomicUsize::new(0));
-    let count = replaced.clone();
-    tokio::spawn(monitor.run(move || _ = count.fetch_add(1, Ordering::Relaxed)));
-    replaced
+    watch_both(monitor).0
+}
+
+/// The same, and how often the server was there again.
+fn watch_both(monitor: ConnectionMonitor) -> (Arc<AtomicUsize>, Arc<AtomicUsize>) {
+    let (replaced, restored) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let counts = (replaced.clone(), restored.clone());
+    let on_replaced = move || _ = counts.0.fetch_add(1, Ordering::Relaxed);
+    tokio::spawn(monitor.run(on_replaced, move || _ = counts.1.fetch_add(1, Ordering::Relaxed)));
+    (replaced, restored)
 }
 
 async fn open(client: &kube::Client, path: &str) -> kube::client::Body {
@@ -194,6 +200,20 @@ async fn a_server_that_answers_nobody_loses_no_connection() {
     assert!(timeout(Duration::from_secs(600), end_of(&mut watch)).await.is_err());
     assert_eq!(replaced.load(Ordering::Relaxed), 0);
     assert!(network.count_asked("/version") < 90, "two in twenty seconds");
+}
+
+#[tokio::test(start_paused = true)]
+async fn that_the_server_is_there_again_is_told_once_each_time() {
+    let (network, _client, monitor) = connect();
+    let (_, restored) = watch_both(monitor);
+    for times in 0..3 {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(restored.load(Ordering::Relaxed), times, "it is there, or is not yet there again");
+        network.server_down.store(true, Ordering::Relaxed);
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(restored.load(Ordering::Relaxed), times);
+        network.server_down.store(false, Ordering::Relaxed);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use acceptance::TEST_TIMEOUT;
 use acceptance::caller::{ApiCaller, version_of};
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::{StateExpectation, says};
@@ -15,7 +16,7 @@ use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result, ensure};
 use http::Method;
 use serde_json::{Value, json};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep, timeout};
 
 /// Longest time until what fails is told by the standby, from when the leader died or fell asleep: its lease runs for 15 s.
 const TAKEOVER_BOUND: Duration = Duration::from_secs(40);
@@ -147,6 +148,9 @@ async fn sleep_through_the_lease(
     standby: &RollcallProcess,
     round: u32,
 ) -> Result<Duration> {
+    // A write is seen before its answer has come to whom it is counted by.
+    let last = if round == 1 { "db".to_owned() } else { format!("later-{}", round - 1) };
+    until_logged_true(sleeper, &format!("{}/{last}\"", tenant.name)).await?;
     // Both print into one log.
     let (written, printed) =
         (writes(sleeper).await? - refused_writes(sleeper).await?, sleeper.output().len());
@@ -174,6 +178,17 @@ async fn sleep_through_the_lease(
     ensure!(now <= written, "it wrote after it woke");
     assert_eq!(version_of(&tenant.get("Database/db").await?), before);
     Ok(took)
+}
+
+/// Waits until it was logged that this object was told True.
+async fn until_logged_true(one: &RollcallProcess, object: &str) -> Result<()> {
+    let is_told = |line: &str| line.contains(object) && line.contains("\"status\":\"True\"");
+    let logged = async {
+        while !one.output().lines().any(is_told) {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(TEST_TIMEOUT, logged).await.with_context(|| format!("{object} was not told True"))
 }
 
 /// Writes that it began and did not send, because it did not lead.

@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
-use watcher::ConnectionMonitor;
+use watcher::{ConnectionMonitor, RetryTurns};
 
 use super::service_channels::ServiceChannels;
 use super::shared_parts::SharedParts;

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-/// Time between two re-reads once the first has been sent: less than six a second, so that a crowd of writes that fail at once holds up no
-/// other for two seconds, and leaves room for what else asks in one.
-const INTERVAL: Duration = Duration::from_millis(175);
+/// Time between two re-reads once the first have been sent: less than seven a second, so that a crowd of writes that fail at once
+/// holds up no other for two seconds, and leaves room for what else asks in one.
+const INTERVAL: Duration = Duration::from_millis(150);
 /// Number of re-reads that need not wait, if there was none for a while.
-const BURST: u32 = 1;
+const BURST: u32 = 3;
 
 /// Gives re-reads their turns.
 #[derive(Debug, Default)]
@@ -42,14 +42,14 @@ mod tests {
     }
 
     #[test]
-    fn one_is_sent_at_once_and_the_rest_one_by_one_until_there_is_rest() {
+    fn a_few_are_sent_at_once_and_the_rest_one_by_one_until_there_is_rest() {
         let (pace, now) = (RereadPace::default(), Instant::now());
-        assert_eq!(turns(&pace, now, 7), [0, 175, 350, 525, 700, 875, 1_050]);
+        assert_eq!(turns(&pace, now, 7), [0, 0, 0, 150, 300, 450, 600]);
         assert_eq!(
-            turns(&pace, now + Duration::from_millis(1_225), 2),
-            [0, 175],
+            turns(&pace, now + Duration::from_millis(750), 2),
+            [0, 150],
             "a turn comes with each interval"
         );
-        assert_eq!(turns(&pace, now + Duration::from_secs(10), 5), [0, 175, 350, 525, 700]);
+        assert_eq!(turns(&pace, now + Duration::from_secs(10), 5), [0, 0, 0, 150, 300]);
     }
 }

@@ -19,7 +19,6 @@ use tower_service::Service;
 
 use crate::cost::OutageRequest;
 use crate::failure::{ANSWERED_AFTER, FAILS_AFTER, FailureScope, RequestFailure};
-use crate::lease::ServedLease;
 use crate::objects::ServedObjects;
 use crate::request::ApiRequest;
 
@@ -42,7 +41,6 @@ struct FailingServerState {
     scope: FailureScope,
     start: Instant,
     objects: ServedObjects,
-    lease: ServedLease,
     parent_writes: AtomicUsize,
     /// Requests so far.
     requests: Mutex<Vec<OutageRequest>>,
@@ -55,7 +53,6 @@ impl FailingServer {
             scope,
             start: Instant::now(),
             objects: ServedObjects::new(parents, if scope.breaks_watches() { PART_KINDS } else { 0 }),
-            lease: ServedLease::default(),
             parent_writes: AtomicUsize::new(0),
             requests: Mutex::default(),
         }))
@@ -86,10 +83,6 @@ impl FailingServerState {
             } else {
                 silence_for(span, None)
             };
-        }
-        if ServedLease::is_asked(request) {
-            let (code, text) = self.lease.answer(request);
-            return whole(code, None, text);
         }
         if let Some(number) = ServedObjects::parent_number(path).filter(|_| method == Method::PATCH) {
             return match self.objects.patch_parent(number, body) {
@@ -206,12 +199,10 @@ impl Service<Request<Body>> for FailingServer {
             let is_parent_write =
                 request.method == Method::PATCH && ServedObjects::parent_number(&request.path).is_some();
             let number = parts.parent_writes.fetch_add(usize::from(is_parent_write), Ordering::Relaxed);
-            let fails = !ServedLease::is_asked(&request) && parts.scope.fails(&request, number, at);
+            let fails = parts.scope.fails(&request, number, at);
             let is_event = request.method == Method::POST && request.path.contains("/events");
             let is_news = !fails && (is_parent_write || is_event);
-            let is_of_start =
-                !request.path.starts_with("/apis/example.com/") && !ServedLease::is_asked(&request);
-            let is_start = !fails && at < START && is_of_start;
+            let is_start = !fails && at < START && !request.path.starts_with("/apis/example.com/");
             parts.requests.lock().unwrap().push(OutageRequest { at, asked, is_news, is_start, fails });
             tokio::time::sleep(ANSWERED_AFTER).await;
             if fails {

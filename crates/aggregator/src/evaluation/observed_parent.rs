@@ -275,9 +275,9 @@ impl ObservedParent {
         CriticalTally::steadiness_of(children, &self.view, policy)
     }
 
-    /// Returns `true` if a child was created, deleted or changed in its spec, and not only scaled, for this generation. Each kind has a watch of its
-    /// own, so what an operator did at once may be seen a moment before the spec that called for it. What moved before this
-    /// process first saw the generation is not known to have moved for it.
+    /// Returns `true` if a child was created, deleted or changed in its spec, and not only scaled, for this generation. Each kind has
+    /// a watch of its own, so what an operator did at once may be seen a moment before the spec that called for it. What moved before
+    /// this process first saw the generation is not known to have moved for it.
     pub(crate) fn has_moved_since_generation(&self, children: &ChildCounts, policy: &EnginePolicy) -> bool {
         let out_of_order = policy.settle.min(policy.debounce.cap);
         children.moved_at + out_of_order >= self.phase.observed_at

@@ -21,15 +21,20 @@ pub(super) fn patch_object(
     old: &Value,
 ) -> Result<Value, StoreRefusal> {
     let kind = &target.kind;
-    let patch = decode::decode_body(request).map_err(|why| match why {
-        UnreadBody::TooLarge(refusal) => refusal,
-        UnreadBody::NoJson(why) => StoreRefusal::bad_request(format!("error decoding patch: {why}")),
-    })?;
+    let patch = decode_patch(request)?;
     let mut new = how.apply_patch(kind, old.clone(), &patch, &request.body)?;
     decode::check_type_meta(kind, &mut new)?;
     decode::check_field_types(kind, &new).map_err(|why| unreadable_patch(&why))?;
     check_same_name(target, &new)?;
     Ok(new)
+}
+
+/// Reads the patch that a request brings.
+pub(super) fn decode_patch(request: &StoreRequest) -> Result<Value, StoreRefusal> {
+    decode::decode_body(request).map_err(|why| match why {
+        UnreadBody::TooLarge(refusal) => refusal,
+        UnreadBody::NoJson(why) => StoreRefusal::bad_request(format!("error decoding patch: {why}")),
+    })
 }
 
 /// Format of a patch.

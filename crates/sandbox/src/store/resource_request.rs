@@ -100,7 +100,7 @@ impl ResourceRequest<'_> {
         let old = self.stored_object().ok_or_else(|| self.target.not_found())?;
         let shown = kind.render_version(&old);
         let new = if self.is_scale() {
-            scale::patch_replicas(self.target, self.request, &shown)?
+            scale::patch_replicas(how, self.target, self.request, &shown)?
         } else {
             patch::patch_object(how, self.target, self.request, &shown)?
         };

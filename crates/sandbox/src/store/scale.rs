@@ -2,25 +2,23 @@
 
 use serde_json::{Map, Value, json};
 
-use super::decode::{self, UnreadBody};
 use super::message::StoreRequest;
 use super::meta::meta_mut;
+use super::patch::{self, PatchType};
 use super::refusal::StoreRefusal;
 use super::route::RequestTarget;
 
 /// Returns the workload as a merge patch of its `Scale` leaves it: nothing but the number of replicas moves.
 pub(super) fn patch_replicas(
+    how: PatchType,
     target: &RequestTarget,
     request: &StoreRequest,
     old: &Value,
 ) -> Result<Value, StoreRefusal> {
-    if decode::media_type(request) != "application/merge-patch+json" {
+    if how != PatchType::Merge {
         return Err(StoreRefusal::not_implemented(&target.describe_request()));
     }
-    let patch = decode::decode_body(request).map_err(|why| match why {
-        UnreadBody::TooLarge(refusal) => refusal,
-        UnreadBody::NoJson(why) => StoreRefusal::bad_request(format!("error decoding patch: {why}")),
-    })?;
+    let patch = patch::decode_patch(request)?;
     let mut new = old.clone();
     if let Some(replicas) = patch.pointer("/spec/replicas") {
         new["spec"]["replicas"] = replicas.clone();

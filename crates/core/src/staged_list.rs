@@ -1,6 +1,7 @@
 //! What is listed and watched, by key: never half a list.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 
 /// Items as a watch tells them. What a list brings is staged, and swapped in when the list is complete: what it lacks is
 /// gone then, and a list that breaks off changes nothing.
@@ -10,6 +11,33 @@ use std::collections::BTreeMap;
 pub struct StagedList<K, V> {
     complete: Option<BTreeMap<K, V>>,
     staged: Option<BTreeMap<K, V>>,
+}
+
+/// Items of a list that is complete: there are none of a list that is not. What asks for it cannot be given half a list.
+#[derive(Debug)]
+pub struct CompleteList<'l, K, V>(&'l BTreeMap<K, V>);
+
+impl<K, V> Clone for CompleteList<'_, K, V> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K, V> Copy for CompleteList<'_, K, V> {}
+
+impl<'l, K, V> CompleteList<'l, K, V> {
+    /// All items.
+    pub fn into_values(self) -> impl Iterator<Item = &'l V> {
+        self.0.values()
+    }
+}
+
+impl<K, V> Deref for CompleteList<'_, K, V> {
+    type Target = BTreeMap<K, V>;
+
+    fn deref(&self) -> &BTreeMap<K, V> {
+        self.0
+    }
 }
 
 impl<K, V> Default for StagedList<K, V> {
@@ -79,6 +107,11 @@ impl<K: Ord + Clone, V: Clone> StagedList<K, V> {
     pub fn items(&self) -> Option<&BTreeMap<K, V>> {
         self.complete.as_ref()
     }
+
+    /// As [`StagedList::items`], as evidence that they are all.
+    pub fn complete_list(&self) -> Option<CompleteList<'_, K, V>> {
+        self.complete.as_ref().map(CompleteList)
+    }
 }
 
 /// Inserts an item unless it is older than the one of the same key. True if it was inserted.
@@ -118,9 +151,10 @@ mod tests {
         let mut list = StagedList::default();
         list.begin_list();
         list.stage_item("a", 1);
-        assert_eq!(list.items(), None);
+        assert!(list.items().is_none() && list.complete_list().is_none());
         list.finish_list();
         assert_eq!(items(&list), [("a", 1)]);
+        assert_eq!(list.complete_list().map(|all| all.len()), Some(1));
     }
 
     #[test]

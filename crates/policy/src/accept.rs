@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use aggregator::{Acceptance, PolicyId};
 use api::ReadinessPolicySpec;
+use rollcall_core::CompleteList;
 
 use super::compile::CompiledPolicy;
 use super::found_policy::{FoundPolicy, RefusedPolicy};
@@ -27,6 +28,8 @@ pub use accepted_spec::AcceptedSpec;
 const MAX_GROUPS_OF_KIND: usize = u16::MAX as usize;
 
 /// What became of each policy.
+///
+/// **Invariant:** a plan is made of what is in use here, and that was decided of a complete list of policies.
 #[derive(Debug, Default)]
 pub struct PolicyBook {
     /// What is in force, or was when it was last accepted.
@@ -123,15 +126,17 @@ fn refused_for_conflict(winner: &Candidate<'_>, claim: &PolicyClaim) -> RefusedP
 }
 
 impl PolicyBook {
-    /// Decides which spec of each policy is in force, and why another one is not.
-    pub fn decide<'f>(
+    /// Decides which spec of each policy is in force, and why another one is not: of all that are listed, and of those that stay
+    /// beside them.
+    pub fn decide<'f, K>(
         &mut self,
-        found: impl Iterator<Item = &'f FoundPolicy>,
+        listed: CompleteList<'f, K, FoundPolicy>,
+        beside: impl Iterator<Item = &'f FoundPolicy>,
         settings: &PolicySettings,
         libraries: &dyn LibraryRules,
         registry: &mut IdRegistry,
     ) {
-        let mut found: Vec<_> = found.collect();
+        let mut found: Vec<_> = listed.into_values().chain(beside).collect();
         found.sort_by(|a, b| (a.created, &a.name).cmp(&(b.created, &b.name)));
         let mut candidates: Vec<_> = found
             .into_iter()

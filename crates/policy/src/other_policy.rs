@@ -155,6 +155,7 @@ fn in_force(found: &FoundPolicy, settings: &PolicySettings) -> Option<CompiledPo
 mod tests {
     use std::time::Duration;
 
+    use rollcall_core::StagedList;
     use serde_json::{Value, json};
 
     use super::*;
@@ -222,7 +223,10 @@ mod tests {
         let (shadow, broken) = (json!({ "mode": "shadow" }), json!({ "frobnicate": 1 }));
         let own = own_policies();
         let mut book = PolicyBook::default();
-        book.decide(own.iter(), &settings(), &UnreadLibraries, &mut IdRegistry::default());
+        let listed = StagedList::of_complete(own.iter().cloned().enumerate());
+        let listed = listed.complete_list().expect("a complete list");
+        let mut registry = IdRegistry::default();
+        book.decide(listed, std::iter::empty(), &settings(), &UnreadLibraries, &mut registry);
         assert_eq!(book.in_use.len(), own.len());
         // (its spec, that which was accepted, types that are left alone, policies that give way)
         for (spec, accepted, left, given_way) in [

@@ -171,15 +171,15 @@ impl PolicyTaskState {
 
     /// Decides which policies are in force; `false` where that cannot be known, because they were not listed.
     pub(super) fn decide(&mut self, settings: &PolicySettings, now: Time) -> bool {
-        let Some(items) = self.policies.items() else { return false };
+        let Some(items) = self.policies.complete_list() else { return false };
         self.decided_at = now;
         let before = written(&self.book.in_use);
         self.former.note_in_use(&self.book.in_use);
         let in_force = self.book.in_use.iter().map(|used| &*used.name);
         let lost = self.others.note(in_force, settings, now);
         let departing = self.departures.suspected().filter(|found| !items.contains_key(&found.name));
-        let found = items.values().chain(departing).chain(self.groups.policies());
-        self.book.decide(found, settings, &self.libraries, &mut self.registry);
+        let beside = departing.chain(self.groups.policies());
+        self.book.decide(items, beside, settings, &self.libraries, &mut self.registry);
         self.note_refused(now);
         // What a policy said that is gone or changed is taken back from its parents.
         for left in [before, lost, self.others.released()] {

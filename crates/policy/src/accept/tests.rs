@@ -5,6 +5,7 @@ mod claims;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rollcall_core::StagedList;
 use serde_json::{Value, json};
 
 use super::super::found_policy::read_policy;
@@ -72,7 +73,9 @@ struct PolicyDecisions {
 impl PolicyDecisions {
     fn decide(&mut self, policies: &[FoundPolicy]) {
         let settings = PolicySettings::with_stuck_after(Duration::from_mins(10));
-        self.book.decide(policies.iter(), &settings, &FewLibraries, &mut self.registry);
+        let listed = StagedList::of_complete(policies.iter().cloned().enumerate());
+        let listed = listed.complete_list().expect("a complete list");
+        self.book.decide(listed, std::iter::empty(), &settings, &FewLibraries, &mut self.registry);
     }
 
     /// Policies in force, with the condition that each writes and the source of its first rule.

@@ -8,7 +8,7 @@ use policy::{
 };
 use readiness::Time;
 use readiness::rollup::ParentReason;
-use rollcall_core::{NodeReason, TreeNode};
+use rollcall_core::{NodeReason, StagedList, TreeNode};
 
 use super::cluster_libraries::ClusterLibraries;
 use crate::limits::STUCK_AFTER;
@@ -23,10 +23,13 @@ pub(super) struct DecidedPolicies {
 }
 
 impl DecidedPolicies {
-    /// Decides on what was found; `book` knows what was accepted before.
+    /// Decides on what was found by lists that are complete; `book` knows what was accepted before.
     pub(super) fn decide(found: &[FoundPolicy], mut book: PolicyBook, libraries: &ClusterLibraries) -> Self {
         let (mut registry, settings) = (IdRegistry::default(), PolicySettings::with_stuck_after(STUCK_AFTER));
-        book.decide(found.iter(), &settings, libraries, &mut registry);
+        let listed = StagedList::of_complete(found.iter().cloned().enumerate());
+        if let Some(listed) = listed.complete_list() {
+            book.decide(listed, std::iter::empty(), &settings, libraries, &mut registry);
+        }
         let is_nameless = |policy: &&FoundPolicy| {
             book.refused.contains_key(&policy.name)
                 && !book.in_use.iter().any(|used| used.name == policy.name)

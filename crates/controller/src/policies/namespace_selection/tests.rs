@@ -32,7 +32,9 @@ fn policies(choosing: &[(&str, Option<&str>)]) -> Vec<PolicyInUse> {
         .collect();
     let mut book = PolicyBook::default();
     let settings = PolicySettings::with_stuck_after(Duration::from_mins(10));
-    book.decide(found.iter(), &settings, &UnreadLibraries, &mut IdRegistry::default());
+    let all = StagedList::of_complete(found.into_iter().enumerate());
+    let all = all.complete_list().expect("a complete list");
+    book.decide(all, std::iter::empty(), &settings, &UnreadLibraries, &mut IdRegistry::default());
     assert!(book.in_use.iter().all(|policy| policy.acceptance == Acceptance::Accepted), "{:?}", book.refused);
     book.in_use
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use policy::rbac::{DemandedRight, GrantDemand, ListedRole, decide_grants};
 use policy::{IdRegistry, PolicySettings, UnreadLibraries, read_policy};
+use rollcall_core::StagedList;
 use serde_json::{Value, json};
 
 use super::*;
@@ -18,10 +19,11 @@ fn needs(policies: &[(Value, Value)]) -> RightNeeds {
         });
         read_policy(&serde_json::from_value(object).expect("a policy"))
     });
-    let found: Vec<_> = found.collect();
+    let found = StagedList::of_complete(found.enumerate());
+    let found = found.complete_list().expect("a complete list");
     let (mut book, mut registry) = (PolicyBook::default(), IdRegistry::default());
     let settings = PolicySettings::with_stuck_after(Duration::from_mins(10));
-    book.decide(found.iter(), &settings, &UnreadLibraries, &mut registry);
+    book.decide(found, std::iter::empty(), &settings, &UnreadLibraries, &mut registry);
     let resolved = [("example.com", "Database"), ("apps", "Deployment")];
     let scope = NeedScope {
         names: CrdNames::default(),

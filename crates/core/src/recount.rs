@@ -31,7 +31,8 @@ pub struct RecountDrift {
     pub edges: usize,
     /// Parents with another count than their edges amount to.
     pub counts: usize,
-    /// Numbers over parents that these did not amount to: sums of a policy, and what is held of a parent beside its answer.
+    /// Numbers that these did not amount to: objects of the kind, sums of a policy, and what is held of a parent beside its
+    /// answer.
     pub numbers: usize,
     /// One of these objects or parents: `namespace/name`.
     pub example: String,
@@ -167,6 +168,13 @@ impl RecountSchedule {
         let result = core.engine.recount_kinds(now, due);
         let check = ObservationCheck { engine: &core.engine, reflector: &core.reflector, now };
         add_recount(found, &result, due, &check);
+        for kind in due.iter().filter(|kind| core.reflector.correct_count(**kind)) {
+            let drift = found.entry(*kind).or_insert_with(|| RecountDrift::none(*kind));
+            drift.numbers += 1;
+            if drift.example.is_empty() {
+                "number of its objects".clone_into(&mut drift.example);
+            }
+        }
         let suspects = check.find_unobserved(due);
         if !suspects.is_empty() {
             self.suspects.extend(suspects);

@@ -376,6 +376,11 @@ impl Reflector {
         self.rows().count_there(kind)
     }
 
+    /// Counts them again. Returns `true` if their number was wrong, and has been put right.
+    pub fn correct_count(&self, kind: KindId) -> bool {
+        self.rows().correct_count(kind)
+    }
+
     /// Objects that do not count for an owner that they name, because of their namespaces.
     pub fn uncounted_children(&self, most: usize) -> Vec<UncountedChild> {
         view::uncounted_children(self.rows(), most)

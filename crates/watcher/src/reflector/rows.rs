@@ -152,6 +152,13 @@ impl Rows {
         self.kind_counts.count_of(kind)
     }
 
+    /// Counts the objects of a kind again. Returns `true` if their number was wrong, and has been put right.
+    pub(super) fn correct_count(&self, kind: KindId) -> bool {
+        let (read, mut objects) = (self.kind_counts.read(kind), 0);
+        self.for_each_row_in(RowPlace::of_kind(kind), |_, row| objects += usize::from(!row.is_remembered()));
+        self.kind_counts.correct(kind, read, objects)
+    }
+
     /// Returns `true` if the object is held as one that exists.
     pub(super) fn is_there(&self, uid: &str) -> bool {
         self.find(uid).and_then(|id| self.read(id, |row| !row.is_remembered())) == Some(true)

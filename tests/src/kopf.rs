@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
@@ -27,6 +28,15 @@ pub enum KopfVersion {
     Before144,
 }
 
+impl KopfVersion {
+    fn program(self) -> Result<PathBuf> {
+        places::program(match self {
+            KopfVersion::Current => "kopf",
+            KopfVersion::Before144 => "kopf-before-1.44",
+        })
+    }
+}
+
 /// `deploy/examples/kopf`, in a tenant's own API group.
 pub struct KopfExample {
     /// Path of the operator's script.
@@ -39,6 +49,9 @@ pub struct KopfExample {
 
 /// A tenant's operators in Kopf.
 pub trait TenantKopf {
+    /// Installs the shipped module for this tenant's scripts, by the very `pip` of this Kopf. Returns the folder that it is in.
+    fn pip_install_module(&self, kopf: KopfVersion) -> Result<PathBuf>;
+
     /// Starts an operator. `env` is added to the environment of its identity.
     fn operator(
         &self,
@@ -59,6 +72,22 @@ pub trait TenantKopf {
 }
 
 impl TenantKopf for TestTenant {
+    fn pip_install_module(&self, kopf: KopfVersion) -> Result<PathBuf> {
+        let python = kopf.program()?.canonicalize()?.with_file_name("python");
+        // Building writes beside the source.
+        let (source, target) = (self.folder.join("rollcall-kopf"), self.folder.join("installed"));
+        fs::create_dir_all(&source)?;
+        for file in ["pyproject.toml", "rollcall_kopf.py"] {
+            fs::copy(places::repository().join("deploy/examples/kopf").join(file), source.join(file))?;
+        }
+        let mut pip = Command::new(python);
+        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index"]);
+        pip.args(["--no-build-isolation", "--no-deps", "--target"]).arg(&target).arg(&source);
+        let output = pip.env("HOME", &self.folder).output().context("pip")?;
+        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Ok(target)
+    }
+
     fn operator(
         &self,
         name: &str,
@@ -67,10 +96,7 @@ impl TenantKopf for TestTenant {
         kubeconfig: &Path,
         env: &[(&str, &str)],
     ) -> Result<KopfOperator> {
-        let program = places::program(match kopf {
-            KopfVersion::Current => "kopf",
-            KopfVersion::Before144 => "kopf-before-1.44",
-        })?;
+        let program = kopf.program()?;
         let args =
             ["run", "--namespace", &self.name, "--standalone", &script.to_string_lossy()].map(str::to_owned);
         let mut all = vec![

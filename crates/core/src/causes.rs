@@ -10,7 +10,7 @@ use watcher::reflector::{ObjectRow, Reflector, name_hash};
 use watcher::status::{ARE_TOO_MANY, IS_MISSING, NO_CHILDREN};
 
 use super::kind_names::KindNames;
-use super::policy_summary::PolicySummary;
+use super::policy_summary::{ParentOperator, PolicySummary};
 use super::quote_texts::QuoteTexts;
 
 /// Maximum number of kinds of cause in a message.
@@ -66,7 +66,12 @@ impl CauseFinder<'_> {
 
     /// Returns `true` if an operator is to handle the parents of this policy.
     pub(super) fn has_operator(&self, policy: PolicyId) -> bool {
-        self.policies.get(&policy).is_none_or(|words| words.has_operator)
+        self.operator(policy) != ParentOperator::None
+    }
+
+    /// Who creates the children of the parents of this policy.
+    pub(super) fn operator(&self, policy: PolicyId) -> ParentOperator {
+        self.policies.get(&policy).map_or(ParentOperator::default(), |words| words.operator)
     }
 
     /// The first of these troubles.

@@ -15,8 +15,20 @@ pub struct PolicySummary {
     pub joint: Vec<(String, JointCount)>,
     /// Kinds that its answers depend on.
     pub kinds: Vec<KindId>,
-    /// Its parents have an operator, which creates their children. ReadinessGroups have none.
-    pub has_operator: bool,
+    /// Who creates the children of its parents.
+    pub operator: ParentOperator,
+}
+
+/// Who creates the children of a policy's parents, and what its mark says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ParentOperator {
+    /// Nobody: ReadinessGroups have no operator.
+    None,
+    /// An operator whose word is evidence, or of which there is none.
+    #[default]
+    Trusted,
+    /// An operator of whom Kopf's mark counts as it stands, although it is the same after a failure: nothing else is asked for.
+    TakenByMark,
 }
 
 /// Summary of one entry of `children`.

@@ -15,6 +15,7 @@ use watcher::status::{
 
 use super::causes::{CauseFinder, MAX_MESSAGE_BYTES};
 use super::finalizer_flaps::FinalizerFlaps;
+use super::policy_summary::ParentOperator;
 use super::proof_queue::ProofQueue;
 
 /// Why an operator that says nothing is waited for, where others of its parents carry its `observedGeneration`, or where it
@@ -24,6 +25,8 @@ const GENERATION_AWAITED: &str = "it may keep status.observedGeneration, and has
 /// Why Kopf's mark is not enough, where no child shows that its handlers did anything.
 const OUTCOME_UNKNOWN: &str = "Kopf's mark names it, but no child has changed since, and a handler that failed leaves the same \
                                mark: let the operator keep its outcomes (rollcall_kopf.py), or set proof or evidence: own in the policy";
+/// What is said beside a True of a spec that Kopf's mark alone says to be handled.
+const OUTCOME_HIDDEN: &str = "whether its Kopf operator succeeded cannot be seen";
 /// The same, where only Rollcall ever wrote a status, and no child has changed since.
 const GENERATION_MASKED: &str = "no child has changed since, and status.observedGeneration is Rollcall's own; if the \
                                  operator does not keep the field, set observedGeneration: write in the policy";
@@ -163,7 +166,22 @@ impl ConditionRenderer<'_> {
         let is_tolerating = self.causes.engine.is_tolerating(parent, policy);
         let unready = if is_tolerating { words(GroupRole::Critical) } else { String::new() };
         let optional = words(GroupRole::Optional);
-        format!("{ready} of {total} ready{}{}", after("", unready), after("optional: ", optional))
+        let hidden = self.hidden_outcome_text(parent, policy);
+        format!("{ready} of {total} ready{}{}{hidden}", after("", unready), after("optional: ", optional))
+    }
+
+    /// What the parent must not keep to itself: that its operator has handled a changed spec is known by Kopf's mark, which is the
+    /// same after a failure. Of the first spec the children show that it was handled.
+    fn hidden_outcome_text(&self, parent: ObjectId, policy: PolicyId) -> String {
+        let is_hidden = |parent: &ParentRow| {
+            parent.hides_outcome() && parent.generation().is_some_and(|generation| generation > 1)
+        };
+        if self.causes.operator(policy) != ParentOperator::TakenByMark {
+            return String::new();
+        }
+        let hidden =
+            self.causes.reflector.read_row(parent, |row| row.parent.as_deref().is_some_and(is_hidden));
+        hidden.filter(|hidden| *hidden).map(|_| format!("; {OUTCOME_HIDDEN}")).unwrap_or_default()
     }
 
     /// Progress that the operator reports, if it does.

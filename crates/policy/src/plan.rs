@@ -7,7 +7,7 @@ use aggregator::{EnginePolicy, KindId, PolicyId};
 use api::policy::KindRef;
 use tracing::warn;
 use watcher::plan::{
-    CountRule, ElsewhereRule, Interest, LabelRule, OutcomeRetention, ParentRule, ReferenceRule,
+    CountRule, ElsewhereRule, Interest, KopfMarkRule, LabelRule, OutcomeRetention, ParentRule, ReferenceRule,
 };
 
 use super::compile::CompiledPolicy;
@@ -15,7 +15,7 @@ use super::groups::{CompiledGroup, GroupCount};
 use super::kind_plan::{AwaitedInput, KindPlan};
 use super::library_rules::LibraryRules;
 use super::policy_in_use::{KindKey, PolicyInUse};
-use rollcall_core::{GroupSummary, PolicySummary};
+use rollcall_core::{GroupSummary, ParentOperator, PolicySummary};
 use watcher::wire::{HELM_RELEASE_ANNOTATION, INVENTORY_ANNOTATION, TRACKING_ANNOTATION};
 
 /// Kind of Rollcall's own records.
@@ -165,7 +165,15 @@ fn policy_summary(policy: &PolicyInUse, kinds: &[KindId]) -> PolicySummary {
         min: policy.compiled.min,
         joint: policy.compiled.joint.iter().map(|joint| (joint.of.clone(), joint.count.clone())).collect(),
         kinds: kinds.to_vec(),
-        has_operator: policy.compiled.shape.is_none(),
+        operator: parent_operator(&policy.compiled),
+    }
+}
+
+fn parent_operator(compiled: &CompiledPolicy) -> ParentOperator {
+    match compiled.marks {
+        _ if compiled.shape.is_some() => ParentOperator::None,
+        KopfMarkRule::Learned if compiled.proof.is_none() => ParentOperator::TakenByMark,
+        _ => ParentOperator::Trusted,
     }
 }
 

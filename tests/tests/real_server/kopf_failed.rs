@@ -1,12 +1,9 @@
 //! Handlers that fail for good: what Kopf leaves of that, and what the shipped module keeps.
 
-use std::fs;
-
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::{StateExpectation, because, current, mentions, says};
 use acceptance::kopf::{KopfVersion, TenantKopf as _};
 use acceptance::objects::{condition, deployment, owned_by};
-use acceptance::places;
 use acceptance::policies::{TenantPolicies as _, policy_address};
 use acceptance::recorder::StateRecorder;
 use acceptance::rollcall::TenantRollcall as _;
@@ -72,9 +69,10 @@ async fn tenant_with(
     spec["settle"] = json!("200ms");
     tenant.policy("db", "Database", spec).await?;
     let rollcall = tenant.rollcall(&[]).await?;
-    let module = places::repository().join("deploy/examples/kopf/rollcall_kopf.py");
-    fs::copy(module, tenant.folder.join("rollcall_kopf.py"))?;
-    let env = [("KEEPS", if keeps { "yes" } else { "no" })];
+    let installed = if keeps { Some(tenant.pip_install_module(kopf)?) } else { None };
+    let installed = installed.map(|folder| folder.to_string_lossy().into_owned());
+    let path = installed.as_deref().map(|folder| ("PYTHONPATH", folder));
+    let env: Vec<_> = [("KEEPS", if keeps { "yes" } else { "no" })].into_iter().chain(path).collect();
     let operator = tenant.script("fails", kopf, FAILS, &env)?;
     let mut db = tenant.custom("Database", "db");
     db["spec"] = json!({ "size": 2 });
@@ -171,6 +169,17 @@ async fn an_equal_mark_of_kopf_is_no_proof_that_its_handlers_succeeded() -> Resu
 #[tokio::test]
 async fn an_equal_mark_of_an_older_kopf_is_no_proof_either() -> Result<()> {
     an_equal_mark_is_no_proof("noproofold", KopfVersion::Before144).await
+}
+
+#[tokio::test]
+async fn a_policy_that_says_nothing_of_evidence_takes_an_equal_mark_and_tells_that_a_failure_leaves_it_too()
+-> Result<()> {
+    let (tenant, running) = tenant_with("marks", KopfVersion::Current, false, json!({})).await?;
+    let hidden = || mentions("Ready", "whether its Kopf operator succeeded cannot be seen");
+    tenant.change("Database/db", json!({ "spec": { "size": 3 } })).await?;
+    let db = tenant.until("Database/db", ready_and_handled().and(hidden())).await?;
+    ensure!(db["metadata"]["generation"] == 2, "{db}");
+    running.operator.never_stumbled()
 }
 
 #[tokio::test]

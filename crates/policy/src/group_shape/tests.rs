@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use rollcall_core::ParentOperator;
 use serde_json::{Value, json};
 
 use super::super::library_rules::UnreadLibraries;
@@ -142,7 +143,10 @@ fn groups_that_select_alike_share_a_policy_whatever_they_select() {
         let (name, acceptance) = (policy.name.clone(), aggregator::Acceptance::Accepted);
         let used = [PolicyInUse { id: aggregator::PolicyId(1), name, compiled, acceptance }];
         let plan = build_plan(&used, &Released::new(), &mut IdRegistry::default(), &UnreadLibraries);
-        assert!(plan.policies.values().all(|(_, words)| !words.has_operator), "nobody handles a group");
+        assert!(
+            plan.policies.values().all(|(_, words)| words.operator == ParentOperator::None),
+            "nobody handles a group"
+        );
     }
     assert_eq!(
         policies_of_groups([].iter(), &LabelMatcher::default(), &ServedKinds::default()),

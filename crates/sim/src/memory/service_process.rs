@@ -7,7 +7,7 @@ use std::time::Duration;
 use aggregator::{ChildGroup, EnginePolicy, GroupRole, KindId, KindState, PolicyId, Quorum};
 use readiness::{StuckLimits, Time};
 use rollcall_core::records::{RecordStore, RecordedKinds};
-use rollcall_core::{Core, GroupSummary, HeldObject, PolicySummary, live_reads};
+use rollcall_core::{Core, GroupSummary, HeldObject, ParentOperator, PolicySummary, live_reads};
 use serde_json::Value;
 use timer::{DebounceConfig, Seed};
 use watcher::plan::{
@@ -99,7 +99,7 @@ fn memory_policy() -> (EnginePolicy, PolicySummary) {
             min: 0,
             joint: Vec::new(),
             kinds,
-            has_operator: true,
+            operator: ParentOperator::Trusted,
         },
     )
 }

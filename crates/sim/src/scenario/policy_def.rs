@@ -5,7 +5,7 @@ use std::time::Duration;
 use aggregator::{Acceptance, Availability, ChildGroup, EnginePolicy, GroupRole, KindId, PolicyId};
 use readiness::StuckLimits;
 use readiness::rollup::ParentReason;
-use rollcall_core::{GroupSummary, PolicySummary};
+use rollcall_core::{GroupSummary, ParentOperator, PolicySummary};
 use timer::DebounceConfig;
 use watcher::plan::{AllowedNamespaces, KopfMarkRule, LabelRule, ParentRule, ParentTemplate};
 
@@ -172,7 +172,7 @@ impl PolicyDef {
             min: 0,
             joint: Vec::new(),
             kinds: involved,
-            has_operator: true,
+            operator: ParentOperator::Trusted,
         };
         (policy, words)
     }

@@ -9,6 +9,9 @@
 //! falsely ready. The sixth was written after the changes that the fifth led to, and asked once: 97.4 % of 77 lines agreed,
 //! and none was falsely ready.
 //!
+//! The seventh is of the operators that are in most clusters, a third of it traps: of its 333 lines 85.9 % agreed at first, and
+//! 12 of the 237 that are not healthy were falsely ready (5.1 %).
+//!
 //! A line begins with the letter of what its documentation means. Where the rule still says something else, that stands
 //! behind it: `R!P` is ready, and said to be on its way.
 
@@ -25,6 +28,7 @@ const THIRD: &str = include_str!("tables/third.txt");
 const FOURTH: &str = include_str!("tables/fourth.txt");
 const FIFTH: &str = include_str!("tables/fifth.txt");
 const SIXTH: &str = include_str!("tables/sixth.txt");
+const SEVENTH: &str = include_str!("tables/seventh.txt");
 
 /// One line of a table.
 struct ConventionCase<'a> {
@@ -67,6 +71,7 @@ fn the_generic_rule_reads_the_conventions_of_kinds_it_does_not_know() {
         (FOURTH, 261, 93, 10),
         (FIFTH, 144, 88, 21),
         (SIXTH, 77, 96, 0),
+        (SEVENTH, 333, 85, 51),
     ] {
         let cases: Vec<_> = read_cases(table).collect();
         let count = |is: &dyn Fn(&ConventionCase<'_>) -> bool| cases.iter().filter(|case| is(case)).count();
@@ -85,7 +90,7 @@ fn the_generic_rule_reads_the_conventions_of_kinds_it_does_not_know() {
 #[test]
 fn every_line_is_judged_as_it_says_itself() {
     let mut wrong = Vec::new();
-    for case in [HELD_OUT, SECOND, THIRD, FOURTH, FIFTH, SIXTH].into_iter().flat_map(read_cases) {
+    for case in [HELD_OUT, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH].into_iter().flat_map(read_cases) {
         let (said, branch) = judge_object(&case.object);
         if said != case.today {
             wrong.push(format!("{said} ({branch})\n    {}", case.line));
@@ -138,7 +143,7 @@ fn one_clear_sign_of_trouble_is_never_outvoted() {
         ),
     ];
     for (what, damage) in signs {
-        for mut case in [HELD_OUT, SECOND, THIRD, FIFTH, SIXTH]
+        for mut case in [HELD_OUT, SECOND, THIRD, FIFTH, SIXTH, SEVENTH]
             .into_iter()
             .flat_map(read_cases)
             .filter(|c| c.meant == "R")

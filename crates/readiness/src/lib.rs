@@ -31,9 +31,10 @@ pub use branch::Branch;
 pub use counted_unit::CountedUnit;
 pub use crash_loop::crash_loop_since;
 pub use custom::{
-    condition_priority, is_condition_list, is_count_field, is_current_field, is_part_field,
-    is_part_state_field, is_pausing_annotation, is_rest_switch, is_state_field, is_state_field_within,
-    is_trouble_list, part_flag_says, part_share, says_at_rest, says_paused,
+    condition_priority, counts_lacking_parts, is_condition_list, is_count_field, is_current_field,
+    is_part_field, is_part_state_field, is_pausing_annotation, is_rest_switch, is_state_field,
+    is_state_field_within, is_trouble_list, part_flag_says, part_share, says_at_rest, says_paused,
+    says_plain_trouble,
 };
 pub use disruption_budget::DisruptionBudget;
 pub use facts::{

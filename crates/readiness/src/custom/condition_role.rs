@@ -63,6 +63,10 @@ impl ConditionRole {
             // Advice beside the verdict, as Strimzi gives it; as a state it is one.
             _ if matches!(last_word(words), "warning" | "warnings") => None,
             "created" if single => Some(ConditionRole::FirstStep),
+            // A change of the whole goes on: `Upgrade`, `RollingUpdate`.
+            "rolling" | "upgrade" | "rollout" if names_change(last_word(words)) && words.len() < 3 => {
+                Some(ConditionRole::Working)
+            }
             _ if is_first_step(words) => Some(ConditionRole::FirstStep),
             _ => match sense_of_words(condition, words)? {
                 WordSense::Good => Some(ConditionRole::Part),
@@ -82,6 +86,23 @@ impl ConditionRole {
             ConditionRole::Verdict | ConditionRole::Core | ConditionRole::Part | ConditionRole::FirstStep
         )
     }
+}
+
+/// Returns `true` for the nouns for a change of a whole object.
+pub(super) fn names_change(word: &str) -> bool {
+    matches!(
+        word,
+        "migration"
+            | "reboot"
+            | "redeploy"
+            | "reload"
+            | "replacement"
+            | "resize"
+            | "restart"
+            | "rollout"
+            | "update"
+            | "upgrade"
+    )
 }
 
 /// Returns `true` if the condition is a first step of a process: `Scheduled`, `ControlPlaneInitialized`.

@@ -122,7 +122,18 @@ fn read_positive_condition(
         }
         ConditionRole::Verdict => SignalForce::Verdict,
         ConditionRole::Core => SignalForce::Core,
+        // Of one of several that could: what admits a route serves it.
+        ConditionRole::FirstStep
+            if &*c.name == "Admitted" && matches!(c.location, ConditionLocation::Below(_)) =>
+        {
+            SignalForce::Part
+        }
         ConditionRole::FirstStep => SignalForce::Step,
+        ConditionRole::Part
+            if c.status == TruthValue::True && !c.names_kind && names_precondition(last_word(name)) =>
+        {
+            SignalForce::Step
+        }
         _ => SignalForce::Part,
     };
     match c.status {
@@ -144,7 +155,10 @@ fn read_positive_condition(
         TruthValue::False => {
             let (sense, evidence) = refusal_sense(&c.name, name, &c.reason, &c.message);
             // Some conditions are false in a healthy object that has nothing to do.
-            let idle = matches!(&*c.name, "Active" | "Running" | "Online" | "Updated" | "Bound" | "Released");
+            let idle = matches!(
+                &*c.name,
+                "Active" | "Running" | "Online" | "Updated" | "Bound" | "Released" | "InUse"
+            );
             let force = if idle && sense != WordSense::Bad { SignalForce::Step } else { force };
             Some((sense, force, evidence))
         }
@@ -162,8 +176,32 @@ fn read_positive_condition(
     }
 }
 
+/// Returns `true` for the words for what must hold before anything is made: that it does is a first step.
+fn names_precondition(word: &str) -> bool {
+    matches!(
+        word,
+        "allowed"
+            | "compatible"
+            | "configured"
+            | "created"
+            | "enabled"
+            | "exists"
+            | "found"
+            | "granted"
+            | "loaded"
+            | "passed"
+            | "registered"
+            | "resolved"
+            | "supported"
+            | "valid"
+            | "validated"
+            | "verified"
+    )
+}
+
 fn names_absence(reason: &[&str]) -> bool {
-    reason.iter().any(|word| matches!(*word, "missing" | "found" | "notfound" | "exist"))
+    first_word(reason) == "no"
+        || reason.iter().any(|word| matches!(*word, "missing" | "found" | "notfound" | "exist"))
 }
 
 /// Returns `true` if the condition says that a part is ready: `SubnetsReady`, but not `AllReplicasReady`. By convention

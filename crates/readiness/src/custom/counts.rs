@@ -18,7 +18,10 @@ pub(super) fn counts_signal(facts: &Facts) -> Option<StatusSignal<'_>> {
 /// Returns the signal of a number of parts that are not well: `unavailableReplicas: 2`.
 fn lacking_signal(facts: &Facts) -> Option<StatusSignal<'_>> {
     let counted = |counts: fn(&[&str]) -> bool| {
-        facts.status.counts.iter().find(|count| count.value > 0 && with_words(&count.name, counts))
+        facts.status.counts.iter().find(|count| {
+            let name = count.name.rsplit_once('.').map_or(&*count.name, |(_, name)| name);
+            count.value > 0 && with_words(name, counts)
+        })
     };
     let (sense, count) = match counted(counts_failed_parts) {
         Some(failed) => (WordSense::Bad, failed),
@@ -28,11 +31,17 @@ fn lacking_signal(facts: &Facts) -> Option<StatusSignal<'_>> {
     Some(StatusSignal { sense, force, basis: SignalBasis::Stated, source })
 }
 
+/// Returns `true` if a number of this name, of one respect of the object, should be 0: `summary.notReady`. Others may be within
+/// what the object allows: `unavailable`.
+pub fn counts_lacking_parts(name: &str) -> bool {
+    with_words(name, |name| matches!(name, ["not" | "non", "ready", ..] | ["unready", ..]))
+}
+
 fn counts_unready_parts(name: &[&str]) -> bool {
     matches!(
         name,
         ["unavailable" | "unhealthy" | "unready", ..]
-            | ["not", "ready", ..]
+            | ["not" | "non", "ready", ..]
             | ["number", "unavailable" | "unhealthy" | "unready"]
     )
 }
@@ -152,6 +161,17 @@ const HAVE_PREFIXES: [&str; 11] = [
     "deployed",
 ];
 
+/// What they end with: `nodesReady`.
+const HAVE_SUFFIXES: [&str; 5] = ["Ready", "Available", "Healthy", "Running", "Updated"];
+
+/// What the names of numbers begin or end with that count what is to be.
+const WANT_PREFIXES: [&str; 4] = ["desired", "total", "expected", "matched"];
+const WANT_SUFFIXES: [&str; 3] = ["Desired", "Total", "Expected"];
+
+fn is_want_name(name: &str) -> bool {
+    WANT_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
 /// Pairs each number of what is ready with the number of what is wanted.
 fn count_pairs<'a>(
     status: &'a [CountField],
@@ -159,12 +179,21 @@ fn count_pairs<'a>(
 ) -> impl Iterator<Item = (&'a CountField, &'a CountField)> {
     status.iter().filter_map(move |have| {
         let noun = HAVE_PREFIXES.iter().find_map(|p| have.name.strip_prefix(p));
+        let noun = noun.or_else(|| {
+            HAVE_SUFFIXES
+                .iter()
+                .filter(|_| !is_want_name(&have.name))
+                .find_map(|suffix| have.name.strip_suffix(suffix))
+        });
         // Of all that there are: `ready: 1, size: 2`, `currentHealthy: 1, expectedMachines: 3`.
         let of_all = &*have.name == "currentHealthy";
         let noun = noun.or(of_all.then_some(""))?;
         let wanted = |name: &str| {
-            let rest = ["desired", "total", "expected", "matched"].iter().find_map(|p| name.strip_prefix(p));
-            let same = rest.unwrap_or(name).eq_ignore_ascii_case(noun);
+            let rest = WANT_PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix));
+            let rest = rest.or_else(|| WANT_SUFFIXES.iter().find_map(|suffix| name.strip_suffix(suffix)));
+            // Also of those that are ready already: `ready: 2, desiredReady: 3`.
+            let same = rest.unwrap_or(name).eq_ignore_ascii_case(noun)
+                || rest.is_some_and(|rest| rest.eq_ignore_ascii_case(&have.name));
             let whole = noun.is_empty() && matches!(name, "size" | "replicas" | "members");
             name != &*have.name && (same || whole || of_all && rest.is_some())
         };

@@ -1,6 +1,6 @@
 //! Classification of fields by name: which of them describe the object's state.
 
-use super::condition_role::ConditionRole;
+use super::condition_role::{ConditionRole, names_change};
 use super::lexicon::{WordSense, sense_of_text};
 use super::tokens::{first_word, last_word, with_words};
 
@@ -10,6 +10,7 @@ pub fn is_state_field(field: &str) -> bool {
 }
 
 fn has_state_words(field: &[&str]) -> bool {
+    let field = without_form(field);
     (is_state_noun(last_word(field)) && has_current_words(field))
         || is_error_field(field)
         || names_trouble(field)
@@ -32,8 +33,17 @@ pub(super) fn is_state_noun(word: &str) -> bool {
             | "stage"
             | "state"
             | "status"
+            | "validation"
             | "verdict"
     )
+}
+
+/// Returns the noun of a name without what only says in which form the state is told: `currentStateSummary`.
+fn without_form<'w, 'a>(field: &'w [&'a str]) -> &'w [&'a str] {
+    match field {
+        [rest @ .., "summary" | "code"] if is_state_noun(last_word(rest)) => rest,
+        _ => field,
+    }
 }
 
 /// Returns `true` if a text in a field of this name, inside an object of that name, describes the object's state.
@@ -41,6 +51,7 @@ pub fn is_state_field_within(path: &str, field: &str) -> bool {
     is_state_field(field)
         || (with_words(path, is_error_field)
             && matches!(field, "message" | "reason" | "details" | "description"))
+        || field == "code" && with_words(path, |path| is_state_noun(last_word(path)))
 }
 
 /// Returns `true` if the elements of a list or a map of this name are parts of the object, not its history.
@@ -66,7 +77,6 @@ fn is_record_name(word: &str) -> bool {
             | "runs"
             | "snapshots"
             | "steps"
-            | "tasks"
             | "times"
             | "timestamps"
             | "transitions"
@@ -79,7 +89,8 @@ pub fn is_part_state_field(path: &str, field: &str) -> bool {
     let record = path.split(['.', '[']).any(|name| !name.ends_with(']') && !is_part_field(name));
     !record
         && with_words(field, |words| {
-            matches!(last_word(words), "phase" | "state" | "status" | "health") && has_current_words(words)
+            matches!(last_word(words), "phase" | "state" | "status" | "health" | "result" | "outcome")
+                && has_current_words(words)
         })
 }
 
@@ -128,8 +139,10 @@ pub(super) fn names_attempt(word: &str) -> bool {
             | "deploy"
             | "deployment"
             | "operation"
+            | "conversion"
             | "reconcile"
             | "reconciliation"
+            | "reload"
             | "rollout"
             | "sync"
             | "update"
@@ -279,20 +292,18 @@ pub(super) fn is_about_whole(condition: &[&str]) -> bool {
                 | "version"
         )
     };
-    let change = |word: &str| {
-        matches!(
-            word,
-            "reboot" | "redeploy" | "reload" | "replacement" | "resize" | "restart" | "rollout" | "update"
-        )
-    };
     // A change that was asked for and is not in effect: `RestartRequired`, `FileSystemResizePending`.
-    let owed = matches!(condition, [.., what, "needed" | "pending" | "required"] if change(what));
-    owed || condition.iter().skip(1).all(particle) || first_word(condition).starts_with("reconcil")
+    let owed =
+        matches!(condition, [.., what, "needed" | "pending" | "required" | "ongoing"] if names_change(what));
+    // Or one that goes on: `UpgradeInProgress`, `RollingUpdate`.
+    let goes_on = matches!(condition, [what, "in", "progress"] if names_change(what))
+        || matches!(condition, ["rolling", what] | [what] if names_change(what));
+    owed || goes_on || condition.iter().skip(1).all(particle) || first_word(condition).starts_with("reconcil")
 }
 
 /// Returns `true` if this is the name of a state field, and not of a field that is true or false.
 pub(super) fn is_state_name(field: &[&str]) -> bool {
-    field.iter().all(|word| {
+    without_form(field).iter().all(|word| {
         matches!(
             *word,
             "phase"
@@ -311,6 +322,7 @@ pub(super) fn is_state_name(field: &[&str]) -> bool {
                 | "current"
                 | "operational"
                 | "overall"
+                | "power"
                 | "printable"
                 | "provisioning"
                 | "resource"
@@ -320,7 +332,7 @@ pub(super) fn is_state_name(field: &[&str]) -> bool {
 
 /// Returns `true` if the field summarises the object.
 pub(super) fn is_summary_path(path: &str) -> bool {
-    path.split('.').all(|part| part == "summary" || with_words(part, is_state_name))
+    path.split('.').all(|part| matches!(part, "summary" | "code") || with_words(part, is_state_name))
 }
 
 /// Returns `true` if this is the path of an element of a list or of a map of objects.

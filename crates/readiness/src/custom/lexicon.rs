@@ -44,6 +44,8 @@ struct LexiconEntry {
     ends: bool,
 }
 
+/// Longest text that is read as the cause at the end of a message, in bytes.
+const MAX_CAUSE_BYTES: usize = 48;
 const LETTER_COUNT: usize = 26;
 /// Length of the longest word in the lexicon, in bytes.
 const MAX_LEXICON_WORD_BYTES: usize = 20;
@@ -116,7 +118,9 @@ fn word_sense(word: &str) -> Option<WordSense> {
 /// Returns the sense of words that have a meaning only in combination.
 fn compound_sense(before: [&str; 2], word: &str) -> Option<WordSense> {
     match (before[0], before[1], word) {
-        (_, "in", "sync" | "service" | "use") | ("up", "to", "date") | (_, "at", "latest") => Some(Good),
+        (_, "in", "sync" | "service" | "use") | ("up", "to", "date") | (_, "at", "latest") | (_, "powered", "on") | (_, "well", "formed") => {
+            Some(Good)
+        }
         (_, "in", "progress")
         | ("out", "of", "sync" | "date")
         | (_, "under", "replicated" | "provisioned")
@@ -126,6 +130,12 @@ fn compound_sense(before: [&str; 2], word: &str) -> Option<WordSense> {
             "to" | "for",
             "apply" | "boot" | "deploy" | "install" | "launch" | "migrate" | "provision" | "start" | "upgrade",
         ) => Some(Busy),
+        // What is done to it now is not done: "is being restarted".
+        (_, "being", word)
+            if word.ends_with("ed") && matches!(word_sense(word), None | Some(Good | Busy)) =>
+        {
+            Some(Busy)
+        }
         (_, "back", "off")
         | (_, "split", "brain")
         | (_, "already", "claimed" | "exists" | "taken" | "used")
@@ -171,7 +181,7 @@ pub(super) fn sense_of_text(text: &str) -> Option<WordSense> {
 /// Like [`sense_of_text`], for text that is already split into words.
 pub(super) fn sense_of_words(text: &str, words: &[&str]) -> Option<WordSense> {
     // Next to other words these are only directions.
-    if text.eq_ignore_ascii_case("up") || text.eq_ignore_ascii_case("open") {
+    if ["up", "on", "open"].iter().any(|word| text.eq_ignore_ascii_case(word)) {
         return Some(Good);
     } else if text.eq_ignore_ascii_case("down") {
         return Some(Bad);
@@ -187,7 +197,7 @@ pub(super) fn sense_of_words(text: &str, words: &[&str]) -> Option<WordSense> {
             negating = true;
             continue;
         }
-        if negating && matches!(word, "found" | "matched" | "matching" | "such") {
+        if negating && matches!(word, "enough" | "found" | "matched" | "matching" | "such") {
             return Some(Bad);
         }
         seen += 1;
@@ -241,6 +251,13 @@ pub(super) fn says_begun(words: &[&str]) -> bool {
 pub(super) fn message_sense(message: &str) -> Option<WordSense> {
     if let Some((_, cause)) = message.split_once(" because ")
         && message_sense(cause) == Some(Bad)
+    {
+        return Some(Bad);
+    }
+    // Errors are wrapped with their cause last: "while creating x: permission denied".
+    if let Some((_, cause)) = message.rsplit_once(": ")
+        && cause.len() <= MAX_CAUSE_BYTES
+        && sense_of_text(cause) == Some(Bad)
     {
         return Some(Bad);
     }

@@ -6,16 +6,22 @@
 //! - A condition means what its name says, unless its reason or message takes it back ([`retraction`]): a reason in a word
 //!   for trouble always does, and stands for the name where nobody understands that. A domain in front of a name says whose
 //!   the condition is. One that names no generation may be as old as the oldest beside it.
+//! - What must hold before anything is made (`ConfigValid`, `SecretFound`) is a first step, and being in use is no health.
 //! - `Ready` sums up. Any other word of praise says one thing, and a condition that is false beside it another. A change of
-//!   the whole that goes on or is owed (`UpdatingVersion`, `RestartRequired`) counts beside both.
+//!   the whole that goes on or is owed (`UpdatingVersion`, `RestartRequired`, `RollingUpdate`) counts beside both, and so does
+//!   work on a part (`NodesUpdating`); what the object itself works on (`UpdatingIndex`) does not.
 //! - A list of parts is worth its worst element, whatever the whole says of itself; an element that is well speaks for no
 //!   other. A list that is there only where something is wrong is trouble as soon as it has an element, and so is a number
-//!   that should be 0. What the status itself says is to be, is to be: `currentVersion` and `targetVersion`, `ready` and
+//!   that should be 0; a count of none is no trouble. What has the shape of a condition, a type and a status that is true or
+//!   false, is one, whatever its list is called. What the status itself says is to be, is to be: `currentVersion` and `targetVersion`, `ready` and
 //!   `desired`, at the top or one level down.
 //! - A phase or a state is a word with a meaning, in a [`lexicon`]; digits hide no word. A first step is one whether a
 //!   condition or a phase says it, and what went well the last time says nothing of now; that the last attempt to bring
 //!   the object about failed does (`lastUpdate`), that a backup failed does not.
-//! - Suspension has many spellings ([`suspension`]), and is neither ready nor failed. What waits for the word of a person,
+//!   One plain word for trouble (`Failed`, `Pending`) is one in every field of the present that is no setting. A session with a
+//!   peer has words of its own: an active one looks for its peer (RFC 4271).
+//! - Suspension has many spellings ([`suspension`]), and is neither ready nor failed. A part that was put to rest counts; a
+//!   respect that is switched off (`backup.phase: Disabled`) does not. What waits for the word of a person,
 //!   such as an approval, is held as well.
 //! - In doubt it is not ready: a false ready costs more than a false not-ready.
 //!
@@ -40,11 +46,12 @@ mod tokens;
 mod weighing;
 mod words;
 
-pub use counts::part_share;
+pub use counts::{counts_lacking_parts, part_share};
 pub use field_names::{
     condition_priority, is_condition_list, is_count_field, is_current_field, is_part_field,
     is_part_state_field, is_state_field, is_state_field_within, is_trouble_list, part_flag_says,
 };
+pub use state_fields::says_plain_trouble;
 pub use suspension::{is_pausing_annotation, is_rest_switch, says_at_rest, says_paused};
 
 use condition_role::ConditionRole;

@@ -19,7 +19,8 @@ pub(super) fn reason_retracts(reason: &str) -> Option<WordSense> {
     })
 }
 
-fn names_rest(word: &str) -> bool {
+/// Returns `true` for the words for what was put to rest, or waits for the word of a person.
+pub(super) fn names_rest(word: &str) -> bool {
     matches!(word, "approval" | "confirmation" | "hibernated" | "paused" | "suspended")
 }
 

@@ -3,13 +3,14 @@
 use super::condition_role::{ConditionRole, names_step};
 use super::counts::{is_share_of_parts, share_signal};
 use super::field_names::{
-    is_error_field, is_part_path, is_state_name, is_state_noun, is_summary_path, names_attempt, names_trouble,
+    is_current_field, is_error_field, is_part_path, is_state_name, is_state_noun, is_summary_path,
+    names_attempt, names_trouble,
 };
 use super::lexicon::{
     WordSense, message_sense, runs_something, says_begun, says_ended, sense_of_text, sense_of_words,
 };
 use super::refusal::field_refusal_sense;
-use super::retraction::names_work;
+use super::retraction::{names_rest, names_work};
 use super::signal::{SignalBasis, SignalForce, SignalSource, StatusSignal};
 use super::tokens::{first_word, last_word, with_words};
 use crate::facts::{Facts, StateField, TruthValue};
@@ -29,6 +30,10 @@ pub(super) fn state_field_signal<'a>(
         return share_signal(word);
     }
     let top = above.is_empty();
+    // A respect of the object that is switched off: `backup.phase: Disabled`.
+    if !top && !is_part_path(above) && word.value.eq_ignore_ascii_case("disabled") {
+        return None;
+    }
     // `error.message` counts like `errorMessage`.
     if !top && with_words(above, is_error_field) {
         return error_field_signal(word, true, starts_with_last(above));
@@ -62,6 +67,23 @@ pub(super) fn state_field_signal<'a>(
         let force = if is_summary_path(&word.path) { SignalForce::Core } else { SignalForce::Hint };
         state_text_signal(word, field, force, facts, kind)
     })
+}
+
+/// Returns `true` if a text is one plain word for trouble, which means the same in every field that is about the present and no
+/// setting: `deployment: Failed`.
+pub fn says_plain_trouble(field: &str, text: &str) -> bool {
+    let plain = match text.len() {
+        5 => text.eq_ignore_ascii_case("error"),
+        6 => text.eq_ignore_ascii_case("failed"),
+        7 => text.eq_ignore_ascii_case("pending") || text.eq_ignore_ascii_case("errored"),
+        8 => text.eq_ignore_ascii_case("degraded") || text.eq_ignore_ascii_case("creating"),
+        9 => text.eq_ignore_ascii_case("unhealthy"),
+        12 => text.eq_ignore_ascii_case("provisioning"),
+        _ => false,
+    };
+    plain
+        && is_current_field(field)
+        && !matches!(field, "name" | "reason" | "type" | "kind" | "mode" | "level" | "severity")
 }
 
 /// Returns `true` if an object of this name tells of what is being done to the whole, or was last: `lastOperation`.
@@ -112,15 +134,48 @@ fn part_state_signal<'a>(
     facts: &Facts,
     kind: RuleKind,
 ) -> Option<StatusSignal<'a>> {
+    if with_words(field, names_session) && says_unconnected(&word.value) || runs_as_work(word) {
+        let (sense, force) = (WordSense::Busy, SignalForce::Core);
+        let source = SignalSource::StateField(word);
+        return Some(StatusSignal { sense, force, basis: SignalBasis::Stated, source });
+    }
     let signal = state_text_signal(word, field, SignalForce::Hint, facts, kind)?;
     let force = match signal.sense {
         // The role of a member that is well.
         WordSense::Paused if word.value.eq_ignore_ascii_case("standby") => return None,
+        // One that was put to rest does not do its part; a part that is merely not in use is none.
+        WordSense::Paused if with_words(&word.value, |said| said.iter().any(|word| names_rest(word))) => {
+            SignalForce::Core
+        }
         WordSense::Bad | WordSense::Busy | WordSense::Unknown => SignalForce::Core,
         WordSense::Good => SignalForce::Part,
         _ => SignalForce::Hint,
     };
     Some(StatusSignal { force, ..signal })
+}
+
+/// Returns `true` if a field of this name tells of a session with a peer, which has words of its own.
+fn names_session(field: &[&str]) -> bool {
+    field
+        .iter()
+        .any(|word| matches!(*word, "bgp" | "neighbor" | "neighbour" | "peer" | "peering" | "session"))
+}
+
+/// Returns `true` for the states of a session before the last, as RFC 4271 names them: an active one looks for its peer.
+fn says_unconnected(word: &str) -> bool {
+    ["idle", "connect", "active", "opensent", "openconfirm"]
+        .iter()
+        .any(|state| word.eq_ignore_ascii_case(state))
+}
+
+/// Returns `true` if an element of a list of works still runs: `migrations[0].state: running`.
+fn runs_as_work(word: &StateField) -> bool {
+    let Some((above, _)) = word.path.rsplit_once('.') else { return false };
+    let list = above.split('[').next().unwrap_or("");
+    matches!(&*word.value, "running" | "Running" | "RUNNING")
+        && with_words(list, |list| {
+            matches!(last_word(list), "migrations" | "updates" | "upgrades" | "rollouts")
+        })
 }
 
 fn starts_with_last(text: &str) -> bool {

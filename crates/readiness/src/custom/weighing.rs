@@ -3,8 +3,9 @@
 use super::field_names::is_error_field;
 use super::lexicon::WordSense;
 use super::parts;
+use super::retraction::names_work;
 use super::signal::{SignalBasis, SignalForce, SignalSource, StatusSignal};
-use super::tokens::{first_word, with_words};
+use super::tokens::{first_word, last_word, with_words};
 use crate::facts::{ConditionLocation, Facts, TruthValue};
 
 /// Lets conditions of another generation count against the whole, unless a verdict says itself that it is of this one:
@@ -84,7 +85,9 @@ pub(super) fn order_of_signal(
 pub(super) fn outweighs_best(signal: &StatusSignal<'_>, best: Option<SignalForce>, summed_up: bool) -> bool {
     match (best, signal.sense) {
         // `Available` says one thing of the whole, and what is false beside it another.
-        (Some(SignalForce::Verdict), WordSense::Busy) if !summed_up => signal.force >= SignalForce::Part,
+        (Some(SignalForce::Verdict), WordSense::Busy) if !summed_up || is_work_on_part(signal) => {
+            signal.force >= SignalForce::Part
+        }
         (Some(SignalForce::Verdict), WordSense::Bad) => signal.force >= SignalForce::Part,
         (Some(SignalForce::Core), WordSense::Busy) => signal.force != SignalForce::Step,
         // The last error is none of now where the whole says that it is well.
@@ -100,6 +103,15 @@ pub(super) fn outweighs_best(signal: &StatusSignal<'_>, best: Option<SignalForce
         ) => signal.force >= SignalForce::Core,
         _ => true,
     }
+}
+
+/// Returns `true` for a condition that says of a part that work on it goes on: `NodesUpdating`, `ConfigPending`. The whole is worth no
+/// more. `UpdatingIndex` is what the object does.
+fn is_work_on_part(signal: &StatusSignal<'_>) -> bool {
+    matches!(signal.source, SignalSource::Condition(c)
+        if c.status == TruthValue::True
+            && c.location == ConditionLocation::Conditions
+            && with_words(&c.name, |name| names_work(last_word(name))))
 }
 
 /// Returns `true` for a text such as `lastError`, which operators leave where it is when the error is over.

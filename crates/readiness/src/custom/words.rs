@@ -3,11 +3,11 @@
 pub(super) const GOOD_WORDS: &str = "accepted active activated admitted adopted alive allocated allowed applied approved assigned associated \
     attached authenticated authorized available bound built certified claimed compatible complete completed configured conformant \
     compliant connected contactable converged created current delivered discovered deployed done effective elected enabled enforced ensured established executed exists exported \
-    fine finished found fulfilled functional functioning good granted green healthy idle imported initialised initialized installed insync issued joined \
+    fine finished found fulfilled functional functioning good granted green healthy idle imported initialised initialized injected installed insync issued joined \
     launched leased linked listening live loaded merged met mirrored mounted normal ok okay online operational optimal pass passed passing \
     peered permitted processed programmed promoted propagated protected provisioned published reachable ready realized reconciled registered \
     replicated reserved resolved responding restored running satisfied saved secured serving settled signed stable started steady succeeded succeeding \
-    success successful successfully supported synced synchronised synchronized unlocked unsealed updated upgraded uploaded \
+    succeed success successful successfully supported synced synchronised synchronized unlocked unsealed updated upgraded uploaded \
     uptodate valid validated verified working";
 
 pub(super) const BUSY_WORDS: &str = "acquiring activating adding allocating applying assigning attaching awaited awaiting backingoff binding \
@@ -19,16 +19,16 @@ pub(super) const BUSY_WORDS: &str = "acquiring activating adding allocating appl
     queuing rebalancing rebooting rebuilding reconciling recovering recreating registering released reloading \
     replacing replicating requested required requires resizing resolving restarting restoring resuming retry retrying rolling rollout \
     scaling scheduled scheduling setting shifting shrinking staging stale starting stopping submitted submitting \
-    suspending switching switchover syncing synchronising synchronizing transferring transitioning unready updating upgrading \
+    suspending switching switchover syncing synchronising synchronizing transferring transitioning unready updating upgrade upgrading \
     uploading validating verifying wait waiting warming yellow";
 
-pub(super) const BAD_WORDS: &str = "abort aborted alert backoff bad blocked broken cancelled canceled cannot cant conflict conflicted \
+pub(super) const BAD_WORDS: &str = "abnormal abort aborted alert backoff bad blocked broken cancelled canceled cannot cant conflict conflicted \
     conflicting conflicts corrupt corrupted crash crashed crashing crashloop crashloopbackoff critical dead deadlocked \
     degraded denied disallowed disconnected diverged duplicate duplicated err error errored errors evicted exceeded exception exceptions exhausted expired fail failed failing \
     fails failure failures fallback fatal fault faulted faulty forbidden impaired inaccessible incompatible inconsistent incorrect infeasible inoperable \
     insufficient interrupted invalid irreconcilable killed lost malformed mismatch mismatched misconfigured missing notfound offline \
-    oomkilled orphan orphaned overcommitted overloaded panic panicked preempted pressure red refused rejected revoked rollback rolledback sick splitbrain stalled stuck tainted \
-    terminal throttled timedout timeout unable unauthenticated unauthorized unavailable unimplemented unhealthy unreachable unresolved unresponsive unsatisfiable unusable unschedulable unstable unsupported \
+    oomkilled orphan orphaned overcommitted overloaded panic panicked preempted pressure recoverable red refused rejected revoked rollback rolledback sick splitbrain stalled stuck tainted \
+    terminal throttled timedout timeout unable unauthenticated unauthorized unavailable unimplemented unhealthy unreachable unrecoverable unresolved unresponsive unsatisfiable unusable unschedulable unstable unsupported \
     violated violation violations warn warning wrong";
 
 pub(super) const PAUSED_WORDS: &str = "asleep cordoned deactivated deallocated disabled dormant frozen halted hibernated hibernating idled inactive \
@@ -49,4 +49,4 @@ pub(super) const WRONG_IF_FALSE_WORDS: &str = "accepted allowed authenticated au
 
 /// Words that say something completed successfully.
 pub(super) const END_WORDS: &str = "available complete completed done exported finished imported ok pass passed ready restored succeeded \
-    success successful successfully uploaded";
+    succeed success successful successfully uploaded";

@@ -10,7 +10,7 @@
 //! and none was falsely ready.
 //!
 //! The seventh is of the operators that are in most clusters, a third of it traps: of its 333 lines 85.9 % agreed at first, and
-//! 12 of the 237 that are not healthy were falsely ready (5.1 %).
+//! 12 of the 237 that are not healthy were falsely ready (5.1 %). What it showed became principles; now 95.5 % and 0.8 %.
 //!
 //! A line begins with the letter of what its documentation means. Where the rule still says something else, that stands
 //! behind it: `R!P` is ready, and said to be on its way.
@@ -69,9 +69,9 @@ fn the_generic_rule_reads_the_conventions_of_kinds_it_does_not_know() {
         (SECOND, 142, 92, 10),
         (THIRD, 77, 88, 10),
         (FOURTH, 261, 93, 10),
-        (FIFTH, 144, 88, 21),
+        (FIFTH, 144, 87, 21),
         (SIXTH, 77, 96, 0),
-        (SEVENTH, 333, 85, 51),
+        (SEVENTH, 333, 95, 9),
     ] {
         let cases: Vec<_> = read_cases(table).collect();
         let count = |is: &dyn Fn(&ConventionCase<'_>) -> bool| cases.iter().filter(|case| is(case)).count();

@@ -28,7 +28,7 @@ pub(super) fn keep_boolean(
     push_flag(status, key, below, value.read_truth());
 }
 
-/// Keeps the name of a list or a map that is there only where something is wrong, unless it is empty.
+/// Keeps the name of a list or a map that is there only where something is wrong, unless it has nothing in it.
 pub(super) fn keep_trouble_list(
     status: &mut StatusFacts,
     key: &str,
@@ -39,7 +39,15 @@ pub(super) fn keep_trouble_list(
     if value.peek() == b'[' {
         value.each_element(|_| listed = true);
     } else {
-        value.each_member(|_, _| listed = true);
+        // A number of none is no trouble: `failedNodes: {count: 0}`.
+        value.each_member(|_, value| match value.peek() {
+            b'0'..=b'9' => listed |= value.read_integer() != Some(0),
+            b'[' => {
+                value.each_element(|_| listed = true);
+            }
+            b'f' | b'n' => {}
+            _ => listed = true,
+        });
     }
     if listed {
         push_flag(status, key, below, TruthValue::True);

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use readiness::{CountField, StateField, StatusFacts};
+use readiness::{ConditionFacts, ConditionLocation, CountField, StateField, StatusFacts, TruthValue};
 
 use super::conditions;
 use super::cursor::JsonCursor;
@@ -17,6 +17,8 @@ const MAX_STATUS_LIST_ELEMENTS: usize = 16;
 pub(super) const MAX_PART_DEPTH: usize = 3;
 /// Longest text that may be a share, such as `2/3`, in bytes.
 const MAX_SHARE_BYTES: usize = 23;
+/// Longest kept part of the type of a condition, in bytes.
+const MAX_TYPE_BYTES: usize = 64;
 /// Largest number of numbers of one part that is compared.
 const MAX_PART_COUNTS: usize = 8;
 
@@ -58,15 +60,13 @@ pub(super) fn read_nested_object(status: &mut StatusFacts, path: &str, object: &
         b'0'..=b'9' if counts.len() < MAX_PART_COUNTS && readiness::is_count_field(key) => {
             counts.extend(value.read_integer().map(|number| CountField { name: key.into(), value: number }));
         }
-        b'"' => keep_share(status, path, key, value),
+        b'"' => keep_plain_text(status, path, key, value),
         b't' | b'f' => keep_boolean(status, key, Some(path), value),
         b'[' | b'{' if readiness::is_trouble_list(key) => keep_trouble_list(status, key, Some(path), value),
         b'[' | b'{' => read_parts(status, (path, key), MAX_PART_DEPTH, &mut parts, value),
         _ => value.skip_value(),
     });
-    if let Some((have, want)) = readiness::part_share(&counts) {
-        keep_state(status, format!("{path}.{}", have.name), &format!("{}/{want}", have.value));
-    }
+    keep_counts(status, path, &counts);
 }
 
 /// Reads a list of parts, or one part of a map of them, in the field `key` below `path`. `parts` counts those of the map
@@ -109,6 +109,17 @@ pub(super) fn read_listed_parts(
     listed
 }
 
+/// Keeps what the numbers of one part say: how many of its own it has, and that some are not well.
+fn keep_counts(status: &mut StatusFacts, path: &str, counts: &[CountField]) {
+    if let Some((have, want)) = readiness::part_share(counts) {
+        keep_state(status, format!("{path}.{}", have.name), &format!("{}/{want}", have.value));
+    }
+    let lacking = counts.iter().find(|count| count.value > 0 && readiness::counts_lacking_parts(&count.name));
+    if let Some(count) = lacking.filter(|_| status.counts.len() < MAX_STATUS_VALUES) {
+        status.counts.push(CountField { name: format!("{path}.{}", count.name).into(), value: count.value });
+    }
+}
+
 fn count_statements(status: &StatusFacts) -> usize {
     status.conditions.len() + status.state_fields.len()
 }
@@ -118,8 +129,14 @@ fn count_statements(status: &StatusFacts) -> usize {
 fn read_part(status: &mut StatusFacts, path: &str, depth: usize, object: &mut JsonCursor<'_>) -> bool {
     let (mut parts, mut flagged, before) = (0, false, count_statements(status));
     let mut counts = Vec::new();
+    let (mut kind, mut truth) = (None, TruthValue::Absent);
     object.each_member(|key, value| match value.peek() {
         b'[' | b'{' if key == "conditions" => conditions::read_conditions(value, Some(path), status),
+        // What has the shape of a condition is one, whatever its list is called.
+        b'"' if key == "type" && is_listed_part(path) => kind = value.read_prefix(MAX_TYPE_BYTES),
+        b'"' if key == "status" && value.clone().read_truth() != TruthValue::Absent => {
+            truth = value.read_truth();
+        }
         b'"' if readiness::is_part_state_field(path, key) => {
             keep_word(status, Cow::Owned(format!("{path}.{key}")), value);
         }
@@ -131,17 +148,38 @@ fn read_part(status: &mut StatusFacts, path: &str, depth: usize, object: &mut Js
                 keep_boolean(status, key, Some(path), value);
             }
         }
+        b'[' | b'{' if readiness::is_trouble_list(key) && readiness::is_part_state_field(path, "status") => {
+            keep_trouble_list(status, key, Some(path), value);
+        }
         b'[' | b'{' => read_parts(status, (path, key), depth - 1, &mut parts, value),
         b'0'..=b'9' if counts.len() < MAX_PART_COUNTS && readiness::is_count_field(key) => {
             counts.extend(value.read_integer().map(|number| CountField { name: key.into(), value: number }));
         }
         _ => value.skip_value(),
     });
-    if let Some((have, want)) = readiness::part_share(&counts) {
-        keep_state(status, format!("{path}.{}", have.name), &format!("{}/{want}", have.value));
-    }
+    keep_counts(status, path, &counts);
+    keep_shaped_condition(status, path, kind, truth);
     // Where nothing more fits, silence means nothing.
     flagged || count_statements(status) > before || before >= MAX_STATUS_VALUES
+}
+
+/// Returns `true` for an element of a list, but not of one of conditions of something else: `backupConditions`.
+fn is_listed_part(path: &str) -> bool {
+    path.rsplit_once('[').is_some_and(|(list, rest)| rest.ends_with(']') && !list.ends_with("onditions"))
+}
+
+/// Keeps a part that is a condition by its shape, if it has a type and a status that is true, false or unknown.
+fn keep_shaped_condition(
+    status: &mut StatusFacts,
+    path: &str,
+    kind: Option<Cow<'_, str>>,
+    truth: TruthValue,
+) {
+    if let Some(kind) = kind.filter(|_| truth != TruthValue::Absent) {
+        let name = conditions::intern_type_name(kind);
+        let condition = ConditionFacts { name, status: truth, ..ConditionFacts::default() };
+        conditions::keep_condition(status, condition, ConditionLocation::Below(path.into()));
+    }
 }
 
 /// Keeps a part that says nothing about itself: a state without a word.
@@ -153,6 +191,17 @@ fn keep_state(status: &mut StatusFacts, path: String, value: &str) {
     if status.state_fields.len() < MAX_STATUS_VALUES {
         status.state_fields.push(StateField { path: Cow::Owned(path), value: value.into() });
     }
+}
+
+/// Keeps a text in a field whose name says nothing of a state: a share, or a plain word for trouble.
+pub(super) fn keep_plain_text(status: &mut StatusFacts, path: &str, key: &str, value: &mut JsonCursor<'_>) {
+    let Some(text) = value.clone().read_prefix(MAX_SHARE_BYTES) else { return value.skip_value() };
+    if !readiness::says_plain_trouble(key, &text) {
+        return keep_share(status, path, key, value);
+    }
+    let path = if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+    keep_state(status, path, &text);
+    value.skip_value();
 }
 
 /// Keeps a text such as `2/3` in a field that counts things that can be ready.

@@ -129,7 +129,7 @@ fn read_known_time(key: &str, value: &mut JsonCursor<'_>, status: &mut StatusFac
 fn read_unknown_field(key: &str, value: &mut JsonCursor<'_>, status: &mut StatusFacts, spec: &SpecLists<'_>) {
     match value.peek() {
         b'"' if readiness::is_state_field(key) => keep_word(status, Cow::Owned(key.to_owned()), value),
-        b'"' => parts::keep_share(status, "", key, value),
+        b'"' => parts::keep_plain_text(status, "", key, value),
         b't' | b'f' => keep_boolean(status, key, None, value),
         b'-' | b'0'..=b'9' if status.counts.len() < MAX_STATUS_VALUES && readiness::is_count_field(key) => {
             if let Some(number) = value.read_integer() {

@@ -21,7 +21,7 @@ const BREAKER_OPENS_AFTER: u32 = 5;
 /// Shortest interval between two probes of one kind. 1 s.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 /// Number of writes of one kind that may be under way at first, and again after a while in which none was sent.
-const FIRST_WINDOW: usize = 4;
+const FIRST_WINDOW: usize = 3;
 /// Time after a failure in which the window does not grow: longer than an unanswered write may take. 30 s.
 const WINDOW_RESTS: Duration = Duration::from_secs(30);
 /// Number of consecutive writes of a kind that took effect after which failures elsewhere hold up none of its writes.

@@ -19,6 +19,7 @@ use tower_service::Service;
 
 use crate::cost::OutageRequest;
 use crate::failure::{ANSWERED_AFTER, FAILS_AFTER, FailureScope, RequestFailure};
+use crate::lease::ServedLease;
 use crate::objects::ServedObjects;
 use crate::request::ApiRequest;
 
@@ -41,6 +42,7 @@ struct FailingServerState {
     scope: FailureScope,
     start: Instant,
     objects: ServedObjects,
+    lease: ServedLease,
     parent_writes: AtomicUsize,
     /// Requests so far.
     requests: Mutex<Vec<OutageRequest>>,
@@ -53,6 +55,7 @@ impl FailingServer {
             scope,
             start: Instant::now(),
             objects: ServedObjects::new(parents, if scope.breaks_watches() { PART_KINDS } else { 0 }),
+            lease: ServedLease::default(),
             parent_writes: AtomicUsize::new(0),
             requests: Mutex::default(),
         }))
@@ -83,6 +86,10 @@ impl FailingServerState {
             } else {
                 silence_for(span, None)
             };
+        }
+        if ServedLease::is_asked(request) {
+            let (code, text) = self.lease.answer(request);
+            return whole(code, None, text);
         }
         if let Some(number) = ServedObjects::parent_number(path).filter(|_| method == Method::PATCH) {
             return match self.objects.patch_parent(number, body) {
@@ -199,10 +206,12 @@ impl Service<Request<Body>> for FailingServer {
             let is_parent_write =
                 request.method == Method::PATCH && ServedObjects::parent_number(&request.path).is_some();
             let number = parts.parent_writes.fetch_add(usize::from(is_parent_write), Ordering::Relaxed);
-            let fails = parts.scope.fails(&request, number, at);
+            let fails = !ServedLease::is_asked(&request) && parts.scope.fails(&request, number, at);
             let is_event = request.method == Method::POST && request.path.contains("/events");
             let is_news = !fails && (is_parent_write || is_event);
-            let is_start = !fails && at < START && !request.path.starts_with("/apis/example.com/");
+            let is_of_start =
+                !request.path.starts_with("/apis/example.com/") && !ServedLease::is_asked(&request);
+            let is_start = !fails && at < START && is_of_start;
             parts.requests.lock().unwrap().push(OutageRequest { at, asked, is_news, is_start, fails });
             tokio::time::sleep(ANSWERED_AFTER).await;
             if fails {

@@ -126,19 +126,19 @@ fn few_writes_are_under_way_at_first_and_after_failures_and_one_more_for_each_th
     use WriteEffect::{Failed, Refused, Shown, Unacknowledged};
     let mut breaker = KindBreaker::default();
     for (effect, at, begun) in [
-        (Shown, 0, 4),
-        (Shown, 0, 8),
-        (Refused, 0, 16),
+        (Shown, 0, 3),
+        (Shown, 0, 6),
+        (Refused, 0, 12),
         // What is refused takes the room away, and so does what fails.
         (Shown, 900, 1),
-        (Failed(Duration::ZERO), 900, 17),
+        (Failed(Duration::ZERO), 900, 13),
         (Shown, 1_800, 1),
         // No more than at first follow for a while.
-        (Shown, 30_800, 4),
-        (Shown, 30_900, 4),
+        (Shown, 30_800, 3),
+        (Shown, 30_900, 3),
         // What landed though the server did not say so is neither a failure nor a success.
-        (Unacknowledged, 30_900, 8),
-        (Shown, 30_900, 8),
+        (Unacknowledged, 30_900, 6),
+        (Shown, 30_900, 6),
     ] {
         assert_eq!(fill_window(&mut breaker, effect, Time(at)), begun, "{effect:?} at {at}");
     }

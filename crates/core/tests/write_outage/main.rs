@@ -77,7 +77,7 @@ fn few_parents_are_written_in_the_turn_that_decides_it_and_more_with_each_that_l
             outage.answer_as(write, None);
         }
     }
-    assert_eq!(handed_out, [4, 8, 16, 32, 32, 32, 32, 32], "no more than the writer has room for");
+    assert_eq!(handed_out, [3, 6, 12, 24, 32, 32, 32, 32], "no more than the writer has room for");
 }
 
 #[test]

@@ -129,9 +129,7 @@ fn read_positive_condition(
             SignalForce::Part
         }
         ConditionRole::FirstStep => SignalForce::Step,
-        ConditionRole::Part
-            if c.status == TruthValue::True && !c.names_kind && names_precondition(last_word(name)) =>
-        {
+        ConditionRole::Part if c.status == TruthValue::True && names_precondition(last_word(name)) => {
             SignalForce::Step
         }
         _ => SignalForce::Part,

@@ -314,7 +314,8 @@ pub struct ParentView {
     pub evidence: HandledEvidence,
     /// It is being deleted.
     pub deleting: bool,
-    /// Rollcall's conditions on it do not say what holds its deletion now.
+    /// Rollcall's conditions on it do not say what holds its deletion now, or that may depend on its children too: it is written
+    /// like any other parent.
     pub deletion_unexplained: bool,
     /// Fingerprint of what else its status has, which decides whether conditions can be written there: the names of its fields, and
     /// whether it holds a list of conditions.

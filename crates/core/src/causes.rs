@@ -98,13 +98,7 @@ impl CauseFinder<'_> {
         let mut heaps: BTreeMap<(Level, &str), CauseGroup> = BTreeMap::new();
         let namespace = self.reflector.read_row(parent, |row| row.namespace.clone()).unwrap_or_default();
         for trouble in self.engine.unready_children(parent, policy, role) {
-            let named = self.reflector.read_row(trouble.child, |row| {
-                if *row.namespace == *namespace || row.namespace.is_empty() {
-                    row.name.to_string()
-                } else {
-                    format!("{}/{}", row.namespace, row.name)
-                }
-            });
+            let named = self.reflector.read_row(trouble.child, |row| name_beside(row, &namespace));
             let heap = heaps.entry((trouble.weight.level(), self.kinds.name(trouble.kind))).or_default();
             heap.count += 1;
             heap.first.insert(named.unwrap_or_default(), trouble);
@@ -268,6 +262,15 @@ impl CauseFinder<'_> {
             Some(target.unrendered()?.to_owned())
         });
         error.flatten().unwrap_or_default()
+    }
+}
+
+/// Name of an object in a text about one of this namespace.
+pub(super) fn name_beside(row: &ObjectRow, namespace: &str) -> String {
+    if *row.namespace == *namespace || row.namespace.is_empty() {
+        row.name.to_string()
+    } else {
+        format!("{}/{}", row.namespace, row.name)
     }
 }
 

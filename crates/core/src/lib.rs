@@ -3,6 +3,7 @@
 //! [`Core`] holds the engine and reads the reflector. Its inputs are changed objects and the time; its outputs are
 //! writes. Nothing in here waits, and nothing in here depends on kube.
 
+mod awaited_children;
 mod causes;
 pub mod event_causes;
 mod failure_budget;
@@ -41,6 +42,7 @@ mod write_queue;
 pub mod write_reply;
 mod write_schedule;
 
+pub use awaited_children::NOT_DELETED_YET;
 pub use fleet_numbers::{FindingCounts, FleetNumbers, ParentPolicy};
 pub use listed_budgets::ListedBudgets;
 pub use live_reads::{HeldObject, KnownObject, LiveRead, WatchLag};

@@ -40,4 +40,6 @@ pub struct GroupSummary {
     pub min: u32,
     /// Maximum number.
     pub max: Option<u32>,
+    /// Its children are there, and owned by the parent: they are found by ownerReference, and none counts after it is gone.
+    pub counts_dependents: bool,
 }

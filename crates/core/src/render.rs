@@ -13,6 +13,7 @@ use watcher::status::{
     WantedConditions, is_in_our_words, time, truncate_text, withhold_added_types,
 };
 
+use super::awaited_children::awaited_children_text;
 use super::causes::{CauseFinder, MAX_MESSAGE_BYTES};
 use super::finalizer_flaps::FinalizerFlaps;
 use super::policy_summary::ParentOperator;
@@ -108,7 +109,9 @@ impl ConditionRenderer<'_> {
             ParentReason::OperatorFailed => {
                 format!("{FAILED_TO_HANDLE}{generation}{}", self.failure_text(parent))
             }
-            ParentReason::Terminating | ParentReason::DeletionStuck => self.deletion_text(parent, answer),
+            ParentReason::Terminating | ParentReason::DeletionStuck => {
+                self.deletion_text(parent, policy, answer)
+            }
             ParentReason::KindNotVisible => {
                 format!("{NOT_PERMITTED} {}", self.kinds_in(policy, KindState::Forbidden))
             }
@@ -253,8 +256,9 @@ impl ConditionRenderer<'_> {
     }
 
     /// Describes what holds the deletion of a parent, and whether that lasts for too long.
-    fn deletion_text(&self, parent: ObjectId, answer: PolicyAnswer) -> String {
+    fn deletion_text(&self, parent: ObjectId, policy: PolicyId, answer: PolicyAnswer) -> String {
         let text = |row: &ObjectRow| Some(row.parent.as_ref()?.deletion()?.text.to_string());
+        let children = awaited_children_text(&self.causes, parent, policy);
         let text = self
             .causes
             .reflector
@@ -263,9 +267,9 @@ impl ConditionRenderer<'_> {
             .unwrap_or_else(|| BEING_DELETED.to_owned());
         match answer.reason {
             ParentReason::DeletionStuck => {
-                format!("{text}; longer than limits.terminating of the policy allows")
+                format!("{text}; longer than limits.terminating of the policy allows{children}")
             }
-            _ => text,
+            _ => text + &children,
         }
     }
 }

@@ -86,6 +86,12 @@ impl CompiledGroup {
         self.after != OutcomeRetention::Forget && (self.references.is_some() || !self.labels.is_empty())
     }
 
+    /// Returns `true` if its children are owned by the parent, and none of them counts after it is gone.
+    pub fn counts_dependents(&self) -> bool {
+        let is_by_owner = self.references.is_none() && self.labels.is_empty();
+        is_by_owner && self.after == OutcomeRetention::Forget
+    }
+
     /// The group in the engine's terms.
     pub fn to_engine_group(&self, kind: aggregator::KindId) -> ChildGroup {
         ChildGroup {

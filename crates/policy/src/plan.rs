@@ -158,7 +158,12 @@ fn engine_policy(
 }
 
 fn policy_summary(policy: &PolicyInUse, kinds: &[KindId]) -> PolicySummary {
-    let group = |g: &CompiledGroup| GroupSummary { kind: g.kind.kind.clone(), min: g.min, max: g.max };
+    let group = |g: &CompiledGroup| GroupSummary {
+        kind: g.kind.kind.clone(),
+        min: g.min,
+        max: g.max,
+        counts_dependents: g.counts_dependents(),
+    };
     PolicySummary {
         name: policy.name.clone(),
         groups: policy.compiled.groups.iter().map(group).collect(),

@@ -129,6 +129,7 @@ const MAX_FINALIZER_NAME_BYTES: usize = 96;
 pub struct FinalizerHold {
     since: Time,
     names: BoundedText,
+    brief: BoundedText,
 }
 
 impl FinalizerHold {
@@ -143,7 +144,21 @@ impl FinalizerHold {
         let more = finalizers.len().saturating_sub(MAX_NAMED_FINALIZERS);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let word = if finalizers.len() == 1 { "finalizer" } else { "finalizers" };
-        FinalizerHold { since, names: BoundedText::from_bounded(&format!("{word} {told}{more}")) }
+        let first = finalizers.first().map_or("", |name| shorten_name(name));
+        let others = match finalizers.len() {
+            0 | 1 => String::new(),
+            count => format!(" and {} more", count - 1),
+        };
+        FinalizerHold {
+            since,
+            names: BoundedText::from_bounded(&format!("{word} {told}{more}")),
+            brief: BoundedText::from_bounded(&format!("{word} {first}{others}")),
+        }
+    }
+
+    /// Returns the first finalizer and the number of the others: for a place where several objects are told of.
+    pub fn brief(&self) -> &str {
+        &self.brief
     }
 }
 
@@ -191,7 +206,7 @@ mod tests {
 
     #[test]
     fn what_holds_an_object_is_told_with_its_likely_owner_and_since_when() {
-        let held = |names: &[&str]| {
+        let hold = |names: &[&str]| {
             let names: Vec<Box<str>> = names.iter().map(|name| (*name).into()).collect();
             let set = |name: &str, by: &str| (name.into(), by.into());
             let setters = [
@@ -200,8 +215,11 @@ mod tests {
                 set("c", "x"),
                 set("c", "y"),
             ];
-            FinalizerHold::new(Time(1_767_225_600_000), &names, &setters).to_string()
+            FinalizerHold::new(Time(1_767_225_600_000), &names, &setters)
         };
+        let (one, many) = (hold(&["c"]), hold(&["a.io/x", "b", "c"]));
+        assert_eq!((one.brief(), many.brief()), ("finalizer c", "finalizers a.io/x and 2 more"));
+        let held = |names: &[&str]| hold(names).to_string();
         assert_eq!(
             held(&["argocd.argoproj.io/hook-finalizer"]),
             "finalizer argocd.argoproj.io/hook-finalizer (likely Argo CD), terminating since 2026-01-01T00:00:00Z"

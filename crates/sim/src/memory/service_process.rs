@@ -90,7 +90,7 @@ fn memory_policy() -> (EnginePolicy, PolicySummary) {
         requires_proof: false,
         acceptance: aggregator::Acceptance::Accepted,
     };
-    let groups = vec![GroupSummary { kind: "Job".to_owned(), min: 1, max: None }];
+    let groups = vec![GroupSummary { kind: "Job".to_owned(), min: 1, ..GroupSummary::default() }];
     (
         policy,
         PolicySummary {

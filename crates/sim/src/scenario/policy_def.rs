@@ -146,8 +146,12 @@ impl PolicyDef {
             quorum: g.quorum,
             is_prerequisite: false,
         };
-        let words =
-            |g: &GroupDef| GroupSummary { kind: kinds[g.kind].api.kind.clone(), min: g.min, max: g.max };
+        let words = |g: &GroupDef| GroupSummary {
+            kind: kinds[g.kind].api.kind.clone(),
+            min: g.min,
+            max: g.max,
+            counts_dependents: !g.by_label,
+        };
         let involved: Vec<KindId> = self.involved_kinds().into_iter().map(kind_id).collect();
         let policy = EnginePolicy {
             groups: self.groups.iter().map(group).collect(),

@@ -17,7 +17,7 @@ use super::parent::{ParentRow, read_parent_row};
 use super::parts::ReflectorParts;
 use super::planned::{BroughtBy, ListPass, PlannedInterest};
 use super::proofs::take_excerpt;
-use super::row::ObjectRow;
+use super::row::{ObjectRow, find_blocked_owners};
 use super::row_place::RowPlace;
 use super::row_store::{ApplyOutcome, RowStore, rules_used_by, unused_assessment};
 use super::rule_breaker::RuleBreaker;
@@ -197,6 +197,9 @@ fn derive_row(
     }
     if whole.is_some() {
         row.extras.get_or_insert_default().whole_replicas = whole;
+    }
+    if let Some(blocked) = find_blocked_owners(meta) {
+        row.extras.get_or_insert_default().blocked_owners = Some(blocked);
     }
     let lends = lent_selectors(&store.selectors, interest, child);
     if !lends.is_empty() {

@@ -76,6 +76,7 @@ fn extras_bytes(aside: &RowExtras) -> usize {
         + size_of_val(aside.since.as_slice())
         + size_of_val(aside.awaited.as_slice())
         + aside.excerpt.as_ref().map_or(0, ObjectExcerpt::held_bytes)
+        + aside.blocked_owners.as_deref().map_or(0, size_of_val)
 }
 
 fn parent_row_bytes(parent: &ParentRow) -> usize {

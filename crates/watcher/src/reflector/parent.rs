@@ -176,9 +176,13 @@ fn heed_failure(
     StatusFailure::find(interest.judge, &child.facts, status, interest.counted)
 }
 
-/// Returns `true` if what Rollcall says on a parent that is being deleted is to be said otherwise, or to be taken away.
+/// Returns `true` if what Rollcall says on a parent that is being deleted is to be said otherwise, or to be taken away. Where its
+/// children go first, what holds it is more than itself can show.
 fn is_deletion_unexplained(row: &ParentRow) -> bool {
     row.deletion().is_some_and(|deletion| {
+        if deletion.is_in_foreground {
+            return true;
+        }
         let conditions: Vec<&str> =
             row.targets.iter().filter_map(|target| target.condition.as_deref()).collect();
         !explains_deletion(&row.status, &conditions, &deletion.text)

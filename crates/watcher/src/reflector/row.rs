@@ -1,12 +1,13 @@
 //! One row: everything known about one object.
 
 use aggregator::{ChildLink, KindId, PolicyId, SelectorId};
-use readiness::{Assessment, Level, Time, UnreadySince};
+use readiness::{Assessment, FinalizerHold, Level, Reason, Time, UnreadySince};
 
 use super::lists::ListEpoch;
 use super::parent::ParentRow;
 use super::reevaluation::{is_reevaluation_due, next_reevaluation};
-use crate::wire::SpecVersion;
+use super::uid_key::UidKey;
+use crate::wire::{SpecVersion, WireMeta};
 
 /// One object that a parent owns or selects, or that is a parent.
 #[derive(Clone, Debug)]
@@ -83,6 +84,15 @@ pub(super) struct RowExtras {
     pub(super) excerpt: Option<ObjectExcerpt>,
     /// Replicas that a workload had when it was rolled out whole last, while only their number moves.
     pub(super) whole_replicas: Option<u32>,
+    /// The owners whose deletion in the foreground waits for it; `None` unless it is being deleted itself.
+    pub(super) blocked_owners: Option<Box<[UidKey]>>,
+}
+
+/// The owners whose deletion in the foreground waits for an object that is being deleted itself; `None` for any other object.
+pub(super) fn find_blocked_owners(meta: &WireMeta) -> Option<Box<[UidKey]>> {
+    meta.deleted?;
+    let blocked = meta.owners.iter().filter(|owner| owner.blocks_deletion);
+    Some(blocked.map(|owner| UidKey::from_text(&owner.uid)).collect())
 }
 
 /// The fields of an object that proofs read.
@@ -156,6 +166,30 @@ impl ObjectRow {
 
     pub(super) fn remembered_links(&self) -> Option<&RememberedLinks> {
         self.extras.as_ref()?.remembered.as_ref()
+    }
+
+    /// Returns `true` if the object is being deleted.
+    pub fn is_deleting(&self) -> bool {
+        self.extras.as_ref().is_some_and(|aside| aside.blocked_owners.is_some())
+    }
+
+    /// Returns `true` if the object is being deleted, and a deletion of the owner with this uid in the foreground waits for that.
+    pub fn blocks_deletion_of(&self, owner: &str) -> bool {
+        let blocked = self.extras.as_ref().and_then(|aside| aside.blocked_owners.as_deref());
+        blocked.is_some_and(|blocked| blocked.contains(&UidKey::from_text(owner)))
+    }
+
+    /// Returns the finalizers that block the deletion of the object, if it is being deleted and has some. A finished object keeps
+    /// its outcome for as long as its deletion is not stuck: there the verdict to come has them.
+    pub fn finalizer_hold(&self) -> Option<&FinalizerHold> {
+        let plain = self.extras.as_ref().and_then(|aside| aside.refined.as_ref()).map(|(_, plain)| plain);
+        let own = plain.into_iter().flatten().chain(self.all_assessments());
+        let mut verdicts =
+            own.flat_map(|own| std::iter::once(&own.verdict).chain(own.then.as_ref().map(|then| &then.1)));
+        verdicts.find_map(|verdict| match &verdict.reason {
+            Reason::Finalizers(hold) => Some(&**hold),
+            _ => None,
+        })
     }
 
     /// Returns `true` if causes found below the object refine its verdict.

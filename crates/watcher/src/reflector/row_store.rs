@@ -248,6 +248,7 @@ fn is_unchanged(old: &ObjectRow, new: &ObjectRow) -> bool {
             old.view == new.view
                 && old.has_equal_targets(new)
                 && old.progress() == new.progress()
+                && old.deletion() == new.deletion()
                 && old.reported_failure() == new.reported_failure()
         }
         _ => false,

@@ -148,6 +148,7 @@ fn read_owner_reference(reference: &mut JsonCursor<'_>) -> OwnerRef {
         "name" => owner.name = value.read_boxed(),
         "uid" => owner.uid = value.read_boxed(),
         "controller" => owner.controller = value.read_flag() == Some(true),
+        "blockOwnerDeletion" => owner.blocks_deletion = value.read_flag() == Some(true),
         _ => {}
     });
     owner

@@ -76,6 +76,8 @@ pub struct OwnerRef {
     pub uid: Box<str>,
     /// The owner is the controller of the object.
     pub controller: bool,
+    /// `blockOwnerDeletion`: a deletion of the owner in the foreground waits for the object.
+    pub blocks_deletion: bool,
 }
 
 impl OwnerRef {

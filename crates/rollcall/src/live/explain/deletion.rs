@@ -5,7 +5,7 @@ use inspect::finalizer_holders::{LikelyHolder, finalizer_holders};
 use inspect::holder_signs::{HolderState, LifeSigns};
 use inspect::kubectl::KubectlObject;
 use readiness::{Level, Time};
-use rollcall_core::TreeNode;
+use rollcall_core::{NOT_DELETED_YET, TreeNode};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 use watcher::ParentObject;
@@ -65,7 +65,7 @@ fn describe_release(holders: &[LikelyHolder]) -> String {
 fn describe_children(node: &TreeNode) -> Vec<String> {
     let leaving = |child: &TreeNode| matches!(node_level(child), Some(Level::Terminating | Level::Stuck));
     let describe = |child: &TreeNode| {
-        let state = if leaving(child) { child.detail.as_str() } else { "not deleted yet" };
+        let state = if leaving(child) { child.detail.as_str() } else { NOT_DELETED_YET };
         format!("{} {}: {state}", child.kind, child.name)
     };
     let mut lines: Vec<String> = node.children.iter().take(MAX_LISTED).map(describe).collect();

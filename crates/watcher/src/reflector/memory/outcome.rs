@@ -191,6 +191,7 @@ impl OutcomeParent {
             name: self.name.clone(),
             uid: self.uid.clone(),
             controller: true,
+            blocks_deletion: false,
         }
     }
 }

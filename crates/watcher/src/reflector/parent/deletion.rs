@@ -6,6 +6,9 @@ use readiness::{FinalizerHold, Time};
 use crate::status::{BEING_DELETED, ParentStatus};
 use crate::wire::WireMeta;
 
+/// Finalizer by which the garbage collector deletes the dependents first.
+const FOREGROUND_FINALIZER: &str = "foregroundDeletion";
+
 /// The deletion of a parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParentDeletion {
@@ -13,6 +16,8 @@ pub struct ParentDeletion {
     pub since: Time,
     /// What holds it, as the parent's condition says it.
     pub text: Box<str>,
+    /// It is deleted in the foreground: its children go first, and the garbage collector waits for those that block it.
+    pub is_in_foreground: bool,
 }
 
 impl ParentDeletion {
@@ -25,7 +30,8 @@ impl ParentDeletion {
             let hold = FinalizerHold::new(since, &meta.finalizers, &meta.setters);
             format!("{BEING_DELETED}: {hold}").into()
         };
-        Some(ParentDeletion { since, text })
+        let is_in_foreground = meta.finalizers.iter().any(|name| **name == *FOREGROUND_FINALIZER);
+        Some(ParentDeletion { since, text, is_in_foreground })
     }
 }
 

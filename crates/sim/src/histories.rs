@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use crate::actors::{
-    ChurnActors, ClusterActors, DefinitionActors, DrainActors, FailureActors, HistoryActors, OptionalActors,
-    ScriptedActors,
+    ChurnActors, ClusterActors, DefinitionActors, DeletionActors, DrainActors, FailureActors, HistoryActors,
+    OptionalActors, ScriptedActors,
 };
 use crate::perturbation::Perturbation;
 use crate::scenario::{
@@ -26,6 +26,7 @@ pub(crate) fn history_of_seed(streams: SeedStreams, sabotage: Option<Sabotage>, 
         definitions: streams.widened_by(DiceStream::Definitions).and_then(DefinitionActors::draw),
         drains: streams.widened_by(DiceStream::Drains).and_then(DrainActors::draw),
         failures: streams.widened_by(DiceStream::Failures).and_then(FailureActors::draw),
+        deletions: streams.widened_by(DiceStream::ForegroundDeletions).and_then(DeletionActors::draw),
     };
     let actors =
         ClusterActors::new(streams.split_from(&dice, DiceStream::Actors), scenario.clone(), optional);

@@ -195,6 +195,7 @@ impl Sim {
             SimEvent::ActorStep => actors.step_actors(&mut stage.world),
             SimEvent::Churn => actors.step_churn(&mut stage.world),
             SimEvent::ReportFailure => actors.step_failures(&mut stage.world),
+            SimEvent::DeleteInForeground => actors.step_deletions(&mut stage.world),
             SimEvent::Drain => actors.step_drains(&mut stage.world),
             SimEvent::Budgets(step) => budgets.iter_mut().for_each(|budgets| budgets.run_step(stage, step)),
             SimEvent::DefinitionGoes => actors.delete_definition(&mut stage.world),

@@ -273,9 +273,27 @@ impl SandboxStore {
         name: &str,
     ) -> Result<bool, StoreRefusal> {
         let path = self.object_path(api_version, kind, namespace, name)?;
-        self.answer_request(now, &StoreRequest::new("DELETE", &path).with_user_agent(DEFAULT_MANAGER))?;
-        self.settle_controllers(now);
+        self.send_deletion(now, &path)?;
         Ok(self.get(api_version, kind, namespace, name).is_none())
+    }
+
+    /// Deletes an object in the foreground: once everything is gone that it owns and that blocks its deletion.
+    pub fn delete_in_foreground(
+        &mut self,
+        now: EpochMillis,
+        api_version: &str,
+        kind: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Result<(), StoreRefusal> {
+        let path = self.object_path(api_version, kind, namespace, name)?;
+        self.send_deletion(now, &format!("{path}?propagationPolicy=Foreground"))
+    }
+
+    fn send_deletion(&mut self, now: EpochMillis, path: &str) -> Result<(), StoreRefusal> {
+        self.answer_request(now, &StoreRequest::new("DELETE", path).with_user_agent(DEFAULT_MANAGER))?;
+        self.settle_controllers(now);
+        Ok(())
     }
 
     /// Returns the path at which an object is served.

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::churn::ChurnActors;
 use super::definitions::{self, DefinitionActors};
+use super::deletions::DeletionActors;
 use super::drains::DrainActors;
 use super::failures::FailureActors;
 use super::manifests;
@@ -44,6 +45,8 @@ pub(crate) struct ClusterActors {
     drains: Option<DrainActors>,
     /// Operators that report failures.
     failures: Option<FailureActors>,
+    /// Those who delete in the foreground.
+    deletions: Option<DeletionActors>,
 }
 
 /// Actors that a history may be without.
@@ -53,13 +56,14 @@ pub(crate) struct OptionalActors {
     pub(crate) definitions: Option<DefinitionActors>,
     pub(crate) drains: Option<DrainActors>,
     pub(crate) failures: Option<FailureActors>,
+    pub(crate) deletions: Option<DeletionActors>,
 }
 
 impl ClusterActors {
     pub(crate) fn new(mut dice: Dice, scenario: Rc<Scenario>, actors: OptionalActors) -> ClusterActors {
         let steps_left = small_number(40 + dice.below(50));
-        let OptionalActors { churn, definitions, drains, failures } = actors;
-        ClusterActors { dice, steps_left, scenario, churn, definitions, drains, failures }
+        let OptionalActors { churn, definitions, drains, failures, deletions } = actors;
+        ClusterActors { dice, steps_left, scenario, churn, definitions, drains, failures, deletions }
     }
 
     pub(crate) fn have_steps_left(&self) -> bool {
@@ -86,6 +90,9 @@ impl ClusterActors {
         if let Some(failures) = &mut self.failures {
             failures.schedule_step(world);
         }
+        if let Some(deletions) = &mut self.deletions {
+            deletions.schedule_step(world);
+        }
     }
 
     /// The number of some workload's pods moves. It goes on for as long as the other actors do.
@@ -109,6 +116,14 @@ impl ClusterActors {
         if let Some(failures) = self.failures.as_mut().filter(|_| self.steps_left > 0) {
             failures.step(world);
             failures.schedule_step(world);
+        }
+    }
+
+    /// Some parent is deleted in the foreground, or what holds such a deletion lets go.
+    pub(super) fn step_deletions(&mut self, world: &mut SimWorld) {
+        if let Some(deletions) = self.deletions.as_mut().filter(|_| self.steps_left > 0) {
+            deletions.step(world);
+            deletions.schedule_step(world);
         }
     }
 

@@ -59,6 +59,13 @@ impl HistoryActors {
         }
     }
 
+    /// Some parent is deleted in the foreground, or what holds such a deletion lets go.
+    pub(crate) fn step_deletions(&mut self, world: &mut SimWorld) {
+        if let HistoryActors::Drawn(actors) = self {
+            actors.step_deletions(world);
+        }
+    }
+
     /// Somebody deletes a definition.
     pub(crate) fn delete_definition(&mut self, world: &mut SimWorld) {
         if let HistoryActors::Drawn(actors) = self {

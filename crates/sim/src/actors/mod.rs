@@ -3,6 +3,7 @@
 mod churn;
 mod cluster_actors;
 mod definitions;
+mod deletions;
 mod drains;
 mod failures;
 mod faults;
@@ -17,6 +18,7 @@ mod scripted_actors;
 pub(crate) use churn::ChurnActors;
 pub(crate) use cluster_actors::{ClusterActors, OptionalActors};
 pub(crate) use definitions::DefinitionActors;
+pub(crate) use deletions::DeletionActors;
 pub(crate) use drains::DrainActors;
 pub(crate) use failures::FailureActors;
 pub(crate) use faults::inject_fault;

@@ -10,6 +10,7 @@ mod end_answers;
 mod judged_moment;
 mod jury;
 mod kstatus_reader;
+mod naive_deletion;
 mod naive_judge;
 mod naive_words;
 mod number_judge;

@@ -12,6 +12,7 @@ use readiness::rollup::ParentReason;
 use readiness::{Level, Time};
 
 use super::judged_moment::JudgedMoment;
+use super::naive_deletion::naive_deletion_message;
 use super::naive_judge::{NaiveJudge, is_child};
 use crate::scenario::{GroupDef, PolicyDef, expected_child_name, kind_id, small_number};
 use crate::world::{ModelMark, ModelObject};
@@ -32,6 +33,9 @@ pub(super) fn naive_message(
 ) -> Option<String> {
     let id = at.core.reflector.find_object(&parent.uid)?;
     let answer = at.core.engine.answer_of(id, policy.id)?;
+    if parent.deleted.is_some() {
+        return naive_deletion_message(at, policy, parent, models, answer.reason);
+    }
     let words = NaiveWords {
         at,
         models,

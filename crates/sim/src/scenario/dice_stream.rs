@@ -99,6 +99,8 @@ pub(crate) enum DiceStream {
     ClaimWire = 44,
     /// Parents whose status says that they have failed.
     Failures = 45,
+    /// Those who delete parents in the foreground.
+    ForegroundDeletions = 46,
 }
 
 impl DiceStream {
@@ -146,7 +148,7 @@ pub enum StreamLayout {
 
 impl StreamLayout {
     /// Each concern has its own.
-    pub const ALL: StreamLayout = StreamLayout::Split { last: DiceStream::Failures as u64 };
+    pub const ALL: StreamLayout = StreamLayout::Split { last: DiceStream::ForegroundDeletions as u64 };
 
     /// Returns `true` if histories with this layout draw from the stream of a concern that shared histories do not have.
     fn draws(self, own: DiceStream) -> bool {

@@ -57,6 +57,8 @@ pub(crate) enum SimEvent {
     Drain,
     /// The status of some parent says that it has failed, or takes that back.
     ReportFailure,
+    /// Some parent is deleted in the foreground, or what holds such a deletion lets go.
+    DeleteInForeground,
     /// A step of the list and watch of PodDisruptionBudgets.
     Budgets(ListStep),
     /// Another release, or those who write its policies, take a step.
@@ -82,6 +84,7 @@ impl SimEvent {
                 | SimEvent::Churn
                 | SimEvent::Drain
                 | SimEvent::ReportFailure
+                | SimEvent::DeleteInForeground
                 | SimEvent::Budgets(ListStep::Edit)
                 | SimEvent::DefinitionGoes
                 | SimEvent::DefinitionReturns(_)
@@ -125,6 +128,7 @@ impl SimEvent {
                 | SimEvent::Churn
                 | SimEvent::Drain
                 | SimEvent::ReportFailure
+                | SimEvent::DeleteInForeground
                 | SimEvent::Budgets(ListStep::Edit)
                 | SimEvent::DefinitionGoes
                 | SimEvent::Fault

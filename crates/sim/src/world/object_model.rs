@@ -72,6 +72,9 @@ pub(crate) struct ModelObject {
     pub(crate) deleted: Option<i64>,
     /// Group, kind and UID of each owner.
     pub(crate) owners: Vec<(String, String, String)>,
+    /// UIDs of the owners whose deletion in the foreground waits for it.
+    pub(crate) blocked: BTreeSet<String>,
+    pub(crate) finalizers: Vec<String>,
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) state: ModelState,
     /// What a workload of pods says of them.
@@ -106,6 +109,8 @@ impl ModelObject {
             let group = api.split_once('/').map_or("", |(group, _)| group).to_owned();
             (group, text_of(&owner["kind"]), text_of(&owner["uid"]))
         };
+        let references = || meta["ownerReferences"].as_array().into_iter().flatten();
+        let blocked = references().filter(|owner| owner["blockOwnerDeletion"] == true);
         let label = |(key, value): (&String, &Value)| (key.clone(), text_of(value));
         let mut model = ModelObject {
             kind: at,
@@ -117,7 +122,9 @@ impl ModelObject {
             created: parse_moment(&meta["creationTimestamp"]).unwrap_or(0),
             changed: last_change(meta),
             deleted: parse_moment(&meta["deletionTimestamp"]),
-            owners: meta["ownerReferences"].as_array().into_iter().flatten().map(owner).collect(),
+            owners: references().map(owner).collect(),
+            blocked: blocked.map(|owner| text_of(&owner["uid"])).collect(),
+            finalizers: meta["finalizers"].as_array().into_iter().flatten().map(text_of).collect(),
             labels: meta["labels"].as_object().into_iter().flatten().map(label).collect(),
             state: read_state(&kind.api.kind, object),
             workload: ModelWorkload::read(&kind.api.kind, object),

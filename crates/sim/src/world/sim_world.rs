@@ -194,6 +194,15 @@ impl SimWorld {
         self.log_refusal("delete", done.map(drop));
     }
 
+    /// Deletes an object once everything is gone that it owns and that blocks its deletion.
+    pub(crate) fn delete_in_foreground(&mut self, place: &SimObjectRef) {
+        let api = self.api_kind(place.kind).clone();
+        let (version, now) = (api.api_version(), self.now());
+        self.timeline.log_event(format_args!("{} deleted in the foreground", self.describe_ref(place)));
+        let done = self.store.delete_in_foreground(now, &version, &api.kind, &place.namespace, &place.name);
+        self.log_refusal("delete", done);
+    }
+
     fn log_refusal(&self, what: &str, how: Result<(), StoreRefusal>) {
         if let Err(refusal) = how {
             self.timeline.log_event(format_args!("{what}: {}", refusal.message()));

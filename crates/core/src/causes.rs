@@ -16,7 +16,7 @@ use super::quote_texts::QuoteTexts;
 /// Maximum number of kinds of cause in a message.
 const MAX_CAUSE_KINDS: usize = 3;
 /// Maximum number of names per kind of cause.
-const MAX_NAMES_PER_CAUSE: usize = 3;
+pub(super) const MAX_NAMES_PER_CAUSE: usize = 3;
 /// Maximum size of a message, in bytes.
 pub(super) const MAX_MESSAGE_BYTES: usize = 1_024;
 
@@ -49,7 +49,19 @@ impl CauseFinder<'_> {
         role: GroupRole,
         now: Time,
     ) -> String {
-        let lines = self.cause_lines(parent, policy, role, now);
+        self.causes_text_of(parent, policy, role, now, &|_| true)
+    }
+
+    /// The same of the children that `counts` chooses, and of those that are missing.
+    pub(super) fn causes_text_of(
+        &self,
+        parent: ObjectId,
+        policy: PolicyId,
+        role: GroupRole,
+        now: Time,
+        counts: &dyn Fn(&UnreadyChild) -> bool,
+    ) -> String {
+        let lines = self.cause_lines((parent, policy), role, now, counts);
         let more = lines.len().saturating_sub(MAX_CAUSE_KINDS);
         let mut text: Vec<String> =
             lines.into_iter().take(MAX_CAUSE_KINDS).map(|(_, _, text)| text).collect();
@@ -76,11 +88,18 @@ impl CauseFinder<'_> {
 
     /// The first of these troubles.
     pub(super) fn first_cause(&self, parent: ObjectId, policy: PolicyId, now: Time) -> Option<String> {
-        self.cause_lines(parent, policy, GroupRole::Critical, now).into_iter().next().map(|(_, _, text)| text)
+        let lines = self.cause_lines((parent, policy), GroupRole::Critical, now, &|_| true);
+        lines.into_iter().next().map(|(_, _, text)| text)
     }
 
-    fn cause_lines(&self, parent: ObjectId, policy: PolicyId, role: GroupRole, now: Time) -> Vec<CauseLine> {
-        let mut lines = self.trouble_lines(parent, policy, role, now);
+    fn cause_lines(
+        &self,
+        (parent, policy): (ObjectId, PolicyId),
+        role: GroupRole,
+        now: Time,
+        counts: &dyn Fn(&UnreadyChild) -> bool,
+    ) -> Vec<CauseLine> {
+        let mut lines = self.trouble_lines((parent, policy), role, now, counts);
         if role == GroupRole::Critical {
             lines.extend(self.missing_lines(parent, policy));
         }
@@ -90,14 +109,14 @@ impl CauseFinder<'_> {
 
     fn trouble_lines(
         &self,
-        parent: ObjectId,
-        policy: PolicyId,
+        (parent, policy): (ObjectId, PolicyId),
         role: GroupRole,
         now: Time,
+        counts: &dyn Fn(&UnreadyChild) -> bool,
     ) -> Vec<CauseLine> {
         let mut heaps: BTreeMap<(Level, &str), CauseGroup> = BTreeMap::new();
         let namespace = self.reflector.read_row(parent, |row| row.namespace.clone()).unwrap_or_default();
-        for trouble in self.engine.unready_children(parent, policy, role) {
+        for trouble in self.engine.unready_children(parent, policy, role).filter(counts) {
             let named = self.reflector.read_row(trouble.child, |row| name_beside(row, &namespace));
             let heap = heaps.entry((trouble.weight.level(), self.kinds.name(trouble.kind))).or_default();
             heap.count += 1;
@@ -126,7 +145,7 @@ impl CauseFinder<'_> {
     }
 
     /// Why this child is not ready: in its own words where it is a parent itself, else what its rule says.
-    fn cause_detail(&self, trouble: &UnreadyChild, now: Time) -> String {
+    pub(super) fn cause_detail(&self, trouble: &UnreadyChild, now: Time) -> String {
         let mut answers = self.engine.policies_of(trouble.child);
         let judged = answers.any(|policy| self.engine.answer_of(trouble.child, policy).is_some());
         if judged && !self.is_held_by_itself(trouble, now) {

@@ -5,6 +5,7 @@
 
 mod awaited_children;
 mod causes;
+mod churn_text;
 pub mod event_causes;
 mod failure_budget;
 mod finalizer_flaps;

@@ -15,6 +15,7 @@ use watcher::status::{
 
 use super::awaited_children::awaited_children_text;
 use super::causes::{CauseFinder, MAX_MESSAGE_BYTES};
+use super::churn_text::churn_text;
 use super::finalizer_flaps::FinalizerFlaps;
 use super::policy_summary::ParentOperator;
 use super::proof_queue::ProofQueue;
@@ -163,12 +164,11 @@ impl ConditionRenderer<'_> {
     fn ready_text(&self, parent: ObjectId, policy: PolicyId, answer: PolicyAnswer, now: Time) -> String {
         let PolicyAnswer { total, ready, .. } = answer;
         let causes = self.causes;
-        let words = |role| causes.causes_text(parent, policy, role, now);
         let after =
             |title: &str, text: String| if text.is_empty() { text } else { format!("; {title}{text}") };
         let is_tolerating = self.causes.engine.is_tolerating(parent, policy);
-        let unready = if is_tolerating { words(GroupRole::Critical) } else { String::new() };
-        let optional = words(GroupRole::Optional);
+        let unready = if is_tolerating { churn_text(&causes, parent, policy, now) } else { String::new() };
+        let optional = causes.causes_text(parent, policy, GroupRole::Optional, now);
         let hidden = self.hidden_outcome_text(parent, policy);
         format!("{ready} of {total} ready{}{}{hidden}", after("", unready), after("optional: ", optional))
     }

@@ -3,13 +3,13 @@
 //! It shares no code with the product's renderer, and keeps nothing: only the reason of one object's own verdict is read from
 //! the reflector.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::rc::Rc;
 
-use aggregator::{GroupRole, ObjectId, Quorum};
+use aggregator::{GroupRole, ObjectId, Quorum, UnreadyChild};
 use readiness::rollup::ParentReason;
-use readiness::{Level, Time};
+use readiness::{Level, Steadiness, Time};
 
 use super::judged_moment::JudgedMoment;
 use super::naive_deletion::naive_deletion_message;
@@ -49,7 +49,9 @@ pub(super) fn naive_message(
     };
     let sum = at.naive_sum(policy, parent, models).reason;
     let is_ready = answer.reason == ParentReason::AllChildrenReady;
-    if sum != (!is_ready).then_some(answer.reason) {
+    // Whether it may stand over children that are not ready others judge.
+    let stands = is_ready && parent.failure.is_none() && at.core.engine.is_tolerating(id, policy.id);
+    if !stands && sum != (!is_ready).then_some(answer.reason) {
         return None;
     }
     if let Some(failure) = parent.failure {
@@ -62,12 +64,13 @@ pub(super) fn naive_message(
     let critical = words.weights(policy, parent, GroupRole::Critical);
     let (total, ready) = (critical.len(), critical.iter().filter(|level| **level == Level::Ready).count());
     if is_ready {
-        let optional = words.causes(policy, parent, GroupRole::Optional)?;
+        let churn = if stands { words.churn(policy, parent)? } else { String::new() };
+        let optional = words.causes(policy, parent, GroupRole::Optional, &BTreeSet::new())?;
         let optional =
             if optional.is_empty() { String::new() } else { format!("; optional: {}", listed(&optional)) };
-        return Some(format!("{ready} of {total} ready{optional}"));
+        return Some(format!("{ready} of {total} ready{churn}{optional}"));
     }
-    let causes = listed(&words.causes(policy, parent, GroupRole::Critical)?);
+    let causes = listed(&words.causes(policy, parent, GroupRole::Critical, &BTreeSet::new())?);
     Some(if ready == total { causes } else { format!("{} of {total} not ready: {causes}", total - ready) })
 }
 
@@ -105,14 +108,65 @@ impl NaiveWords<'_> {
         groups.flat_map(|group| self.children(policy, group, parent).map(|(_, level)| level)).collect()
     }
 
-    /// Returns all causes for which a parent is not ready, worst first; `None` if it is not known what is said of one.
-    fn causes(&self, policy: &PolicyDef, parent: &ModelObject, role: GroupRole) -> Option<Vec<NaiveCause>> {
+    /// Returns what is said of the critical children that are not ready of a parent that is; `None` if that is not known of one.
+    fn churn(&self, policy: &PolicyDef, parent: &ModelObject) -> Option<String> {
+        let (mut missing, mut scaling) = (BTreeMap::new(), BTreeMap::new());
+        let mut told = BTreeSet::new();
+        for group in policy.groups.iter().filter(|group| group.critical) {
+            let kind = self.at.scenario.kind_name(group.kind);
+            for (child, _) in self.children(policy, group, parent).filter(|(_, level)| *level != Level::Ready)
+            {
+                if self.trouble(policy, group, parent, child)?.weight.steadiness() != Steadiness::Available {
+                    continue;
+                }
+                let detail = self.detail(policy, group, parent, child)?;
+                let counts = |unit: &str| detail.contains(&format!(" replicas {unit}"));
+                let workloads = if counts("ready") || counts("available") {
+                    &mut missing
+                } else if counts("created") || counts("updated") || counts("left over") {
+                    &mut scaling
+                } else {
+                    continue;
+                };
+                let near = child.namespace == parent.namespace || child.namespace.is_empty();
+                let place = if near { String::new() } else { format!("{}/", child.namespace) };
+                let name = format!("{kind} {place}{}", child.name);
+                if workloads.insert(name.clone(), format!("{name} ({detail})")).is_some() {
+                    return None;
+                }
+                told.insert(child.uid.clone());
+            }
+        }
+        let others = self.causes(policy, parent, GroupRole::Critical, &told)?;
+        let mut text = if others.is_empty() { String::new() } else { format!("; {}", listed(&others)) };
+        for (workloads, what) in [(missing, "available with pods missing"), (scaling, "scaling")] {
+            if !workloads.is_empty() {
+                let named = workloads.values().take(MAX_SHOWN).cloned().collect::<Vec<_>>().join(", ");
+                _ = write!(text, "; {} {what}: {named}", workloads.len());
+            }
+            if workloads.len() > MAX_SHOWN {
+                _ = write!(text, " and {} more", workloads.len() - MAX_SHOWN);
+            }
+        }
+        Some(text)
+    }
+
+    /// Returns all causes for which a parent is not ready, worst first, without the children `left_out`; `None` if it is not known
+    /// what is said of one.
+    fn causes(
+        &self,
+        policy: &PolicyDef,
+        parent: &ModelObject,
+        role: GroupRole,
+        left_out: &BTreeSet<String>,
+    ) -> Option<Vec<NaiveCause>> {
         let mut heaps = BTreeMap::<(Level, &str), BTreeMap<String, String>>::new();
         for group in policy.groups.iter().filter(|group| role_of(group) == role) {
             let kind = self.at.scenario.kind_name(group.kind);
-            for (child, level) in
-                self.children(policy, group, parent).filter(|(_, level)| *level != Level::Ready)
-            {
+            let is_counted = |(child, level): &(&ModelObject, Level)| {
+                *level != Level::Ready && !left_out.contains(&child.uid)
+            };
+            for (child, level) in self.children(policy, group, parent).filter(is_counted) {
                 let near = child.namespace == parent.namespace || child.namespace.is_empty();
                 let name =
                     if near { child.name.clone() } else { format!("{}/{}", child.namespace, child.name) };
@@ -212,8 +266,11 @@ impl NaiveWords<'_> {
             _ => false,
         };
         let is_said = names_children && self.at.core.engine.is_accepted(policy.id);
-        let first =
-            if is_said { self.causes(policy, parent, GroupRole::Critical)?.into_iter().next() } else { None };
+        let first = if is_said {
+            self.causes(policy, parent, GroupRole::Critical, &BTreeSet::new())?.into_iter().next()
+        } else {
+            None
+        };
         Some(first.map_or_else(|| reason.as_str().to_owned(), |(_, _, text)| text))
     }
 
@@ -224,9 +281,7 @@ impl NaiveWords<'_> {
         parent: &ModelObject,
         (child, id): (&ModelObject, ObjectId),
     ) -> Option<String> {
-        let owner = self.at.core.reflector.find_object(&parent.uid)?;
-        let mut unready = self.at.core.engine.unready_children(owner, policy.id, role_of(group));
-        let rule = unready.find(|trouble| trouble.child == id && trouble.kind == kind_id(group.kind))?;
+        let rule = self.trouble(policy, group, parent, child)?;
         if rule.rule_changed {
             return None;
         }
@@ -235,6 +290,20 @@ impl NaiveWords<'_> {
             (row.version == child.version).then(|| verdict.reason.to_string())
         });
         said.flatten()
+    }
+
+    /// Returns how the engine counts a child that is not ready.
+    fn trouble(
+        &self,
+        policy: &PolicyDef,
+        group: &GroupDef,
+        parent: &ModelObject,
+        child: &ModelObject,
+    ) -> Option<UnreadyChild> {
+        let reflector = &self.at.core.reflector;
+        let (owner, id) = (reflector.find_object(&parent.uid)?, reflector.find_object(&child.uid)?);
+        let mut unready = self.at.core.engine.unready_children(owner, policy.id, role_of(group));
+        unready.find(|trouble| trouble.child == id && trouble.kind == kind_id(group.kind))
     }
 }
 

@@ -25,6 +25,8 @@ pub enum Sabotage {
     ForeignTouched,
     /// Drops writes by which nothing but the words of a parent above others changes.
     QuotesKept,
+    /// Drops writes by which nothing but the words of a parent in deletion changes.
+    DeletionWordsKept,
     /// Drops writes by which a parent says that a kind cannot be seen.
     BlindnessUnsaid,
     /// Drops writes over what stands of an earlier generation.
@@ -59,7 +61,7 @@ pub enum Sabotage {
 
 impl Sabotage {
     /// All kinds of faults.
-    pub const ALL: [Sabotage; 26] = [
+    pub const ALL: [Sabotage; 27] = [
         Sabotage::NoSettle,
         Sabotage::NoEvidence,
         Sabotage::FailuresUnread,
@@ -71,6 +73,7 @@ impl Sabotage {
         Sabotage::LostLeaseUnguarded,
         Sabotage::ForeignTouched,
         Sabotage::QuotesKept,
+        Sabotage::DeletionWordsKept,
         Sabotage::BlindnessUnsaid,
         Sabotage::OldAnswerKept,
         Sabotage::ShadowWrites,
@@ -101,7 +104,7 @@ impl Sabotage {
             Sabotage::NoGuards => "identity is the uid",
             Sabotage::LostLeaseUnguarded => "a lost lease overwrites nothing unknown",
             Sabotage::ForeignTouched | Sabotage::HalfOthersUsed => "only our own entries",
-            Sabotage::QuotesKept => "words are as fresh as verdicts",
+            Sabotage::QuotesKept | Sabotage::DeletionWordsKept => "words are as fresh as verdicts",
             Sabotage::BlindnessUnsaid | Sabotage::OldAnswerKept => "what is not ready does not read Current",
             Sabotage::ShadowWrites => "a shadow writes nothing",
             Sabotage::DeletesLost => "eventually exact",

@@ -18,7 +18,7 @@ use crate::judges::ShownMoment;
 use crate::perturbation::Disturbance;
 use crate::scenario::Sabotage;
 use crate::timeline::SimEvent;
-use crate::world::{FaultConcern, ModelMark, SimObjectRef, SimWorld};
+use crate::world::{FaultConcern, ModelMark, ModelObject, SimObjectRef, SimWorld};
 
 /// Longest time a status write may take before its outcome is unknown, in milliseconds.
 pub(crate) const WRITE_TIMEOUT_MS: i64 = 15_000;
@@ -68,6 +68,10 @@ impl StatusWriteWire {
     fn is_dropped(&self, stage: &SimStage, write: &ParentWrite) -> bool {
         match self.sabotage {
             Some(Sabotage::QuotesKept) => changes_only_quotes(stage, write),
+            Some(Sabotage::DeletionWordsKept) => {
+                let parent = stage.feed.shown.observed.get(&write.uid);
+                parent.is_some_and(|parent| parent.deleted.is_some() && changes_only_words(parent, write))
+            }
             Some(Sabotage::BlindnessUnsaid) => says_blind(write),
             Some(Sabotage::OldAnswerKept) => replaces_older(stage, write),
             _ => false,
@@ -93,7 +97,12 @@ fn changes_only_quotes(stage: &SimStage, write: &ParentWrite) -> bool {
         let is_parent = |kind| stage.world.scenario.first_policies.iter().any(|of| of.parent == kind);
         policy.parent == kind && policy.groups.iter().any(|group| is_parent(group.kind))
     });
-    let Some(parent) = stage.feed.shown.observed.get(&write.uid).filter(|_| quotes) else { return false };
+    let parent = stage.feed.shown.observed.get(&write.uid).filter(|_| quotes);
+    parent.is_some_and(|parent| changes_only_words(parent, write))
+}
+
+/// Returns `true` if a parent is to say the same in other words.
+fn changes_only_words(parent: &ModelObject, write: &ParentWrite) -> bool {
     let is_said = |entry: &ConditionEntry| {
         let said = parent.ours.get(&entry.r#type);
         said.is_some_and(|said| said.status == entry.status && said.reason.as_str() == entry.reason)

@@ -19,6 +19,8 @@ const MAX_BALANCE: i64 = 4 * REQUEST_COST;
 const FAILURE_COST: i64 = 2 * REQUEST_COST;
 /// Most that is owed, so that failures of a crowd that was under way hold up a first attempt for a second at most.
 const MAX_DEBT: i64 = REQUESTS_PER_SECOND as i64 * REQUEST_COST - FAILURE_COST;
+/// Number of failures among the remembered outcomes from which on the server as a whole fails often: a quarter of them.
+const FAILS_OFTEN_AFTER: u32 = u64::BITS / 4;
 /// Number of outcomes that are remembered.
 const REMEMBERED: i64 = u64::BITS as i64;
 
@@ -69,6 +71,11 @@ impl FailureBudget {
         if let Some(is_acknowledged) = is_acknowledged {
             self.recent = self.recent << 1 | u64::from(!is_acknowledged);
         }
+    }
+
+    /// Returns `true` if so many of the last writes, of whatever kinds, were not acknowledged that any may be the next.
+    pub(super) fn fails_often(&self) -> bool {
+        self.recent.count_ones() >= FAILS_OFTEN_AFTER
     }
 
     /// What a write pays when it is sent: eight times what it is expected to cost, and the whole where every eighth fails.

@@ -209,9 +209,10 @@ impl WriteBreakers {
         breaker.has_room(self.consecutive_misses).then_some(available)
     }
 
-    /// Returns `true` if the writes of this kind need not wait for the budget.
+    /// Returns `true` if the writes of this kind need not wait for the budget. Where every second write fails, a few of one kind that
+    /// took effect in a row say nothing of those that follow.
     fn is_unhindered(&self, breaker: KindBreaker) -> bool {
-        breaker.is_clean() && self.consecutive_unacknowledged < MISSES_OF_OTHERS
+        breaker.is_clean() && self.consecutive_unacknowledged < MISSES_OF_OTHERS && !self.budget.fails_often()
     }
 
     fn is_open(&self, breaker: KindBreaker) -> bool {

@@ -29,14 +29,12 @@ impl ServedLease {
             lease["metadata"]["resourceVersion"] = json!((before.unwrap_or(0_u64) + 1).to_string());
             *held = Some(lease);
         }
-        match &*held {
-            Some(lease) => (200, lease.to_string()),
-            None => {
-                let details = json!({ "name": "rollcall", "group": "coordination.k8s.io", "kind": "leases" });
-                let status = json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound",
-                    "message": "not found", "code": 404, "details": details });
-                (404, status.to_string())
-            }
+        if let Some(lease) = &*held {
+            return (200, lease.to_string());
         }
+        let details = json!({ "name": "rollcall", "group": "coordination.k8s.io", "kind": "leases" });
+        let status = json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound",
+            "message": "not found", "code": 404, "details": details });
+        (404, status.to_string())
     }
 }

@@ -2,6 +2,7 @@
 
 mod checked_account;
 mod condition_change;
+mod debounced_answers;
 mod planned_groups;
 mod policy_change;
 mod render;
@@ -63,7 +64,8 @@ pub(crate) struct PlanArgs {
     /// Namespace in which that service account keeps ReadinessRecords [default: its own].
     #[arg(long, value_name = "NAMESPACE", value_parser = object_name)]
     records_namespace: Option<String>,
-    /// Also play a history against the changed policies: how often parents would have flapped with their hold, grace and quorum.
+    /// Also play a history against the changed policies: how often parents would have flapped with their debounce, hold,
+    /// grace and quorum.
     /// Object store that `run --history` fills, read with your own credentials: s3://bucket/prefix, gs://…, az://…,
     /// file:///folder.
     #[arg(long, value_name = "URL")]

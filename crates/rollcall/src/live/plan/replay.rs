@@ -1,13 +1,14 @@
-//! What recorded answers would have been with other damping: the transitions of a history, played against `hold`, `grace` and
-//! `quorum` of other policies.
+//! What recorded answers would have been with other damping: the transitions of a history, played against `debounce`, `hold`,
+//! `grace` and `quorum` of other policies.
 //!
 //! A history holds what was told, damped as the policy was then. So longer damping is played exactly, and shorter damping not at all:
-//! what was damped away was not recorded.
+//! what was damped away was not recorded. A debounce is played by answers alone: changes that moved none are in no history.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use super::debounced_answers::{AnswerDebounce, DebouncedAnswer, debounce_answers, longer_debounce};
 use aggregator::{GroupRole, Quorum};
 use controller::history::read::HistoryEntry;
 use policy::CompiledPolicy;
@@ -17,6 +18,7 @@ use serde::Serialize;
 /// What of a policy damps its answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct AnswerDamping {
+    debounce: AnswerDebounce,
     hold: Duration,
     grace: Duration,
     /// Of its only group of critical children; `None` if it has several.
@@ -28,12 +30,14 @@ impl AnswerDamping {
         let mut critical = policy.groups.iter().filter(|group| group.role == GroupRole::Critical);
         let quorum = critical.next().map(|group| group.quorum);
         let quorum = quorum.filter(|_| critical.next().is_none());
-        AnswerDamping { hold: policy.hold, grace: policy.grace, quorum }
+        let debounce = AnswerDebounce { quiet: policy.debounce.quiet, cap: policy.debounce.cap };
+        AnswerDamping { debounce, hold: policy.hold, grace: policy.grace, quorum }
     }
 
     /// How much more than `then` it damps.
     fn beyond(self, then: AnswerDamping) -> AnswerDamping {
         AnswerDamping {
+            debounce: longer_debounce(self.debounce, then.debounce),
             hold: self.hold.saturating_sub(then.hold),
             grace: self.grace.saturating_sub(then.grace),
             quorum: self.quorum.filter(|quorum| then.quorum != Some(*quorum)),
@@ -43,6 +47,9 @@ impl AnswerDamping {
     /// Words for what it damps less than `then`.
     fn shorter_than(self, then: AnswerDamping) -> Vec<&'static str> {
         let mut shorter = Vec::new();
+        if self.debounce.quiet < then.debounce.quiet || self.debounce.cap < then.debounce.cap {
+            shorter.push("debounce");
+        }
         if self.hold < then.hold {
             shorter.push("hold");
         }
@@ -128,9 +135,7 @@ pub(super) fn replay_policy(
         let would = ParentReplay::run(of_parent, more, now);
         replayed.would_flap += would.flaps;
         replayed.later += would.later;
-        if would.later > 0 {
-            replayed.later_seconds = replayed.later_seconds.max(more.hold.as_secs_f64());
-        }
+        replayed.later_seconds = replayed.later_seconds.max(would.most_late.as_secs_f64());
     }
     replayed
 }
@@ -139,12 +144,13 @@ pub(super) fn replay_policy(
 #[derive(Default)]
 struct ParentReplay {
     says_true: bool,
-    /// When it will be told True, if nothing comes between.
-    rises: Option<Time>,
+    /// When it will be told True, if nothing comes between, and since when it could have been.
+    rises: Option<(Time, Time)>,
     /// When it will be told that it is not ready, if nothing comes between.
     falls: Option<Time>,
     flaps: u32,
     later: u32,
+    most_late: Duration,
 }
 
 impl ParentReplay {
@@ -154,27 +160,29 @@ impl ParentReplay {
             first.and_then(|entry| entry.from.as_ref()).is_some_and(|before| before.status == "True");
         let mut replay = ParentReplay { says_true, ..ParentReplay::default() };
         let mut generation = first.and_then(|entry| entry.generation);
-        for entry in entries {
-            let Some(at) = Time::from_rfc3339(&entry.at) else { continue };
-            replay.pass_time(at, damping);
+        for DebouncedAnswer { told_at: at, decided_at, entry } in debounce_answers(entries, damping.debounce)
+        {
+            replay.pass_time(at);
             let is_new_spec = entry.generation != generation;
             generation = entry.generation;
             match sort_answer(entry, damping.quorum) {
-                AnswerSort::Ready => replay.show_ready(at, damping),
+                AnswerSort::Ready => replay.show_ready(decided_at, at, damping),
                 AnswerSort::Waiting if !is_new_spec => replay.show_waiting(at, damping),
                 AnswerSort::Waiting | AnswerSort::Sudden => replay.show_sudden(is_new_spec),
             }
         }
-        replay.pass_time(now, damping);
+        replay.pass_time(now);
         replay
     }
 
     /// What was to happen before `at` happens.
-    fn pass_time(&mut self, at: Time, damping: AnswerDamping) {
-        if self.rises.is_some_and(|due| due <= at) {
+    fn pass_time(&mut self, at: Time) {
+        if let Some((due, decided_at)) = self.rises.filter(|(due, _)| *due <= at) {
             self.rises = None;
             self.says_true = true;
-            self.later += u32::from(!damping.hold.is_zero());
+            let late = due - decided_at;
+            self.later += u32::from(!late.is_zero());
+            self.most_late = self.most_late.max(late);
         }
         if self.falls.is_some_and(|due| due <= at) {
             self.falls = None;
@@ -183,11 +191,11 @@ impl ParentReplay {
         }
     }
 
-    fn show_ready(&mut self, at: Time, damping: AnswerDamping) {
+    fn show_ready(&mut self, decided_at: Time, at: Time, damping: AnswerDamping) {
         self.falls = None;
         if !self.says_true {
-            self.rises.get_or_insert(Time(at.0 + saturating_millis(damping.hold)));
-            self.pass_time(at, damping);
+            self.rises.get_or_insert((Time(at.0 + saturating_millis(damping.hold)), decided_at));
+            self.pass_time(at);
         }
     }
 
@@ -195,7 +203,7 @@ impl ParentReplay {
         self.rises = None;
         if self.says_true {
             self.falls.get_or_insert(Time(at.0 + saturating_millis(damping.grace)));
-            self.pass_time(at, damping);
+            self.pass_time(at);
         }
     }
 
@@ -263,6 +271,7 @@ mod tests {
 
     fn damping(hold: u64, grace: u64) -> AnswerDamping {
         AnswerDamping {
+            debounce: AnswerDebounce::default(),
             hold: Duration::from_secs(hold),
             grace: Duration::from_secs(grace),
             quorum: Some(Quorum::All),
@@ -298,6 +307,31 @@ mod tests {
         // What was damped then is played with the rest only.
         assert_eq!(replay(&entries, damping(0, 5), damping(0, 15)), (3, 3, 0));
         assert_eq!(replay(&entries, damping(0, 5), damping(0, 16)), (3, 0, 0));
+    }
+
+    #[test]
+    fn a_longer_debounce_tells_the_last_of_what_follows_closely() {
+        let debounced = |quiet, cap| AnswerDamping {
+            debounce: AnswerDebounce { quiet: Duration::from_secs(quiet), cap: Duration::from_secs(cap) },
+            ..damping(0, 0)
+        };
+        let entries = nervous();
+        assert_eq!(
+            replay(&entries, debounced(1, 1), debounced(5, 60)),
+            (3, 3, 4),
+            "each True comes 5 s later"
+        );
+        assert_eq!(
+            replay(&entries, debounced(1, 1), debounced(11, 60)),
+            (3, 0, 1),
+            "falls of 10 s are not told"
+        );
+        assert_eq!(replay(&entries, debounced(20, 20), debounced(11, 60)), (3, 0, 1), "the cap is longer");
+        assert_eq!(
+            replay(&entries, debounced(20, 60), debounced(11, 60)),
+            (3, 3, 0),
+            "shorter ones are not played"
+        );
     }
 
     #[test]

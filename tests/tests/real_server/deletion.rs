@@ -53,6 +53,28 @@ async fn a_parent_held_in_deletion_says_by_whom_is_stuck_beyond_its_limit_and_go
 }
 
 #[tokio::test]
+async fn a_parent_that_is_deleted_in_the_foreground_names_the_child_that_it_waits_for() -> Result<()> {
+    let (tenant, _running, db) = limited("foreground", &["Deployment"]).await?;
+    for name in ["web", "api"] {
+        let mut child = owned_by(&db, deployment(name, 1));
+        child["metadata"]["ownerReferences"][0]["blockOwnerDeletion"] = json!(true);
+        tenant.create(child).await?;
+    }
+    tenant.until("Database/db", says("Ready", "True")).await?;
+    hold(&tenant, "Deployment/web", "backup-controller", "backup.example.com/hold").await?;
+    let (kind, namespace) = (format!("database.{}", tenant.group), &tenant.name);
+    shell(&tenant, &format!("kubectl delete {kind} db -n {namespace} --cascade=foreground --wait=false"))?;
+    // The other one goes, and then its pods have: what is waited for is what is there.
+    let waits = mentions("Ready", "finalizer foregroundDeletion")
+        .and(mentions("Ready", "waits for 1 child: Deployment web (finalizer backup.example.com/hold"));
+    let stuck = because("Ready", "DeletionStuck").and(says("Stalled", "True"));
+    tenant.until("Database/db", waits.and(stuck)).await?;
+    tenant.change("Deployment/web", json!({ "metadata": { "finalizers": null } })).await?;
+    tenant.until("Database/db", gone()).await?;
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_condition_is_waited_for_as_kubectl_waits_for_it() -> Result<()> {
     let (tenant, _running, db) = limited("waitfor", &["Deployment"]).await?;
     tenant.create(owned_by(&db, deployment("web", 1))).await?;

@@ -47,7 +47,7 @@ const REMEMBERED_SEEDS: [SeedToPlay; 13] = [
     (217_904, WITH_BLIND_EDITS),
 ];
 /// The same of histories in which policies change.
-const REMEMBERED_CHANGING_SEEDS: [SeedToPlay; 17] = [
+const REMEMBERED_CHANGING_SEEDS: [SeedToPlay; 18] = [
     (900_574, BEFORE_SHADOW_MODE),
     (20_974, BEFORE_SHADOW_MODE),
     (30_054, WITH_LATE_LISTS),
@@ -65,6 +65,7 @@ const REMEMBERED_CHANGING_SEEDS: [SeedToPlay; 17] = [
     (330_071, WITH_CLAIMS),
     (360_119, WITH_FAILURES),
     (31_251, WITH_FAILURES),
+    (31_747, WITH_FOREGROUND_DELETIONS),
 ];
 /// The same of histories in which labels of namespaces and scripts change, too.
 const REMEMBERED_RESOLUTION_SEEDS: [SeedToPlay; 16] = [
@@ -107,6 +108,8 @@ const WITH_BUDGETS: StreamLayout = StreamLayout::Split { last: 41 };
 const WITH_CLAIMS: StreamLayout = StreamLayout::Split { last: 44 };
 /// Those that there are since parents report failures.
 const WITH_FAILURES: StreamLayout = StreamLayout::Split { last: 45 };
+/// Those that there are since parents are deleted in the foreground.
+const WITH_FOREGROUND_DELETIONS: StreamLayout = StreamLayout::Split { last: 46 };
 /// Seeds that were found when concerns shared streams.
 const SHARED_SEEDS: [u64; 22] = [
     522, 932, 961, 1344, 1923, 2078, 2265, 2884, 3400, 4426, 4877, 7310, 7957, 8335, 32321, 62204, 70878,

@@ -144,7 +144,10 @@ impl GenerationPhase {
                 reason: ParentReason::OperatorSilent | ParentReason::DeadlineExceeded,
                 ..
             }) => Time::default(),
-            Some(WrittenAnswer { reason: ParentReason::OperatorFailed, stalled: true, .. }) => {
+            // What somebody has turned shows no limit that was exceeded.
+            Some(told)
+                if told.is_untampered() && told.stalled && told.reason == ParentReason::OperatorFailed =>
+            {
                 Time::default()
             }
             Some(told) if dates_generation(&told) => told.since.min(now),
@@ -234,6 +237,16 @@ fn implies_handled(reason: ParentReason) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_failure_that_somebody_has_turned_shows_no_limit_that_was_exceeded() {
+        let now = Time(1_000_000);
+        for (status, since) in [(ConditionStatus::False, Time::default()), (ConditionStatus::True, now)] {
+            let (reason, status) = (ParentReason::OperatorFailed, Some(status));
+            let told = WrittenAnswer { reason, status, since: Time(500_000), stalled: true };
+            assert_eq!(GenerationPhase::new(1, now, Some(told)).since, since, "{status:?}");
+        }
+    }
 
     #[test]
     fn the_progress_of_a_generation_is_the_one_that_is_drawn() {

@@ -50,8 +50,8 @@ const EVENT_BACKOFF: Backoff = Backoff { base: Duration::from_secs(1), cap: Dura
 const EVENT_INTERVAL_WHILE_WRITES_FAIL: Duration = Duration::from_secs(1);
 /// Time since writes kept failing for which Events are that rare. 1 min.
 const SPARED_FOR: Duration = Duration::from_mins(1);
-/// Delay after an Event whose namespace is gone. 100 ms.
-const GONE_EVENT_INTERVAL: Duration = Duration::from_millis(100);
+/// Delay after an Event whose namespace is gone: three a second, also where a server finds nothing at all. 350 ms.
+const GONE_EVENT_INTERVAL: Duration = Duration::from_millis(350);
 /// Maximum number of waiting notices.
 const NOTICE_QUEUE_SIZE: usize = 1_024;
 

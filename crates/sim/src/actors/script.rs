@@ -34,6 +34,9 @@ pub(crate) enum ScriptedStep {
     /// All finalizers are removed.
     Release(ScriptedObject),
     Delete(ScriptedObject),
+    /// Those who own it wait for its end where they are deleted in the foreground.
+    BlockOwners(ScriptedObject),
+    DeleteInForeground(ScriptedObject),
     /// Another client writes a condition of its own.
     WriteForeign(ScriptedObject, &'static str),
     /// Another client changes our condition.
@@ -190,6 +193,17 @@ const HELD_DELETION: &[(i64, ScriptedStep)] = &[
     (30_000, S::Release(PARENT)),
 ];
 
+const FOREGROUND_DELETION: &[(i64, ScriptedStep)] = &[
+    (2_000, S::BlockOwners(WEB)),
+    (0, S::BlockOwners(STORE)),
+    (0, S::Hold(WEB)),
+    (0, S::Hold(STORE)),
+    (1_000, S::DeleteInForeground(PARENT)),
+    (4_000, S::Release(STORE)),
+    (3_000, S::Create(BESIDE, Some(PARENT))),
+    (30_000, S::Release(WEB)),
+];
+
 const NEW_LEADERS: &[(i64, ScriptedStep)] = &[
     (4_000, S::Restart),
     (4_000, S::Resize(PARENT, 9)),
@@ -252,6 +266,7 @@ pub(crate) fn steps_of(workload: ReferenceWorkload) -> Vec<(i64, ScriptedStep)> 
         ReferenceWorkload::SharedConditions => SHARED_CONDITIONS,
         ReferenceWorkload::ReportedFailure => REPORTED_FAILURE,
         ReferenceWorkload::HeldDeletion => HELD_DELETION,
+        ReferenceWorkload::ForegroundDeletion => FOREGROUND_DELETION,
         ReferenceWorkload::NewLeaders => NEW_LEADERS,
         ReferenceWorkload::PolicyEdits => POLICY_EDITS,
         ReferenceWorkload::ModeEdits => MODE_EDITS,

@@ -73,6 +73,8 @@ impl ScriptedActors {
                 world.patch_object(&place_of(of), &json!({"metadata": {"finalizers": null}}));
             }
             ScriptedStep::Delete(of) => world.delete_object(&place_of(of)),
+            ScriptedStep::BlockOwners(of) => block_owners(world, of),
+            ScriptedStep::DeleteInForeground(of) => world.delete_in_foreground(&place_of(of)),
             ScriptedStep::WriteForeign(of, kind) => write_condition(world, &place_of(of), kind),
             ScriptedStep::Tamper(of) => tamper(world, of),
             ScriptedStep::Restart => world.perturber.end_process(),
@@ -137,6 +139,16 @@ impl ScriptedActors {
         world.timeline.log_event(said);
         world.timeline.schedule_policy_event(POLICY_LAG_MS, PolicyEvent::Deliver);
     }
+}
+
+/// Makes the deletion of an object's owners wait for its own.
+fn block_owners(world: &mut SimWorld, of: ScriptedObject) {
+    let Some(object) = world.find_object(&place_of(of)) else { return };
+    let mut owners = object["metadata"]["ownerReferences"].clone();
+    for owner in owners.as_array_mut().into_iter().flatten() {
+        owner["blockOwnerDeletion"] = json!(true);
+    }
+    world.patch_object(&place_of(of), &json!({ "metadata": { "ownerReferences": owners } }));
 }
 
 /// Writes a condition as another field manager.

@@ -45,6 +45,8 @@ pub enum ReferenceWorkload {
     ReportedFailure,
     /// A child that hangs in deletion, and a parent too.
     HeldDeletion,
+    /// A parent is deleted in the foreground, and waits for its children, one of which is held.
+    ForegroundDeletion,
     /// The process ends at rest and in the middle of a rollout.
     NewLeaders,
     /// A policy is edited, refused, mended, deleted and created again, beside another one.
@@ -55,7 +57,7 @@ pub enum ReferenceWorkload {
 
 impl ReferenceWorkload {
     /// All workloads.
-    pub const ALL: [ReferenceWorkload; 14] = [
+    pub const ALL: [ReferenceWorkload; 15] = [
         ReferenceWorkload::Rollout,
         ReferenceWorkload::KopfRollout,
         ReferenceWorkload::SilentRollout,
@@ -67,6 +69,7 @@ impl ReferenceWorkload {
         ReferenceWorkload::SharedConditions,
         ReferenceWorkload::ReportedFailure,
         ReferenceWorkload::HeldDeletion,
+        ReferenceWorkload::ForegroundDeletion,
         ReferenceWorkload::NewLeaders,
         ReferenceWorkload::PolicyEdits,
         ReferenceWorkload::ModeEdits,

@@ -14,7 +14,7 @@ use serde_json::Value;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// Poll interval and number of polls: a list has no change notification.
 const AGAIN: Duration = Duration::from_millis(100);
-const LOOKS: usize = 900;
+const LOOKS: usize = 2_700;
 const VERDICTS: [&str; 7] =
     ["Ready", "Suspended", "Terminating", "Progressing", "Unknown", "Stuck", "Failed"];
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// Poll interval and number of polls: the standard library has no wait for a process with a deadline.
 const AGAIN: Duration = Duration::from_millis(20);
-const LOOKS: usize = 3_000;
+const LOOKS: usize = 9_000;
 
 fn demo(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rollcall"));

@@ -14,7 +14,7 @@ const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Poll interval and number of polls of another process's page: a list has no change notification.
 const AGAIN: Duration = Duration::from_millis(20);
-const LOOKS: usize = 3_000;
+const LOOKS: usize = 9_000;
 
 /// A running demo, killed when dropped.
 struct RunningDemo {

@@ -13,7 +13,7 @@ use super::cluster::LiveCluster;
 
 /// Poll interval and number of polls of what another process says.
 const AGAIN: Duration = Duration::from_millis(10);
-const LOOKS: usize = 6_000;
+const LOOKS: usize = 30_000;
 
 /// A running service, killed when dropped.
 pub(crate) struct RunningService {

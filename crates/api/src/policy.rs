@@ -76,7 +76,8 @@ pub struct ReadinessPolicySpec {
     /// same namespace carries the mark, or any parent of the kind an `observedGeneration` of the operator's, a parent
     /// without it is not handled yet. `kopf`: a parent without the mark is never handled yet, not even the first one, and
     /// the mark alone, which Kopf leaves after a failure too, is no proof: a child must have changed since, or the
-    /// operator keep its outcomes with `rollcall_kopf.py`; for Kopf operators with change handlers (`on.create`,
+    /// operator keep its outcomes with `rollcall_kopf.py`; a failure that Kopf has posted as an Event counts, as it does by
+    /// default before 1.44. For Kopf operators with change handlers (`on.create`,
     /// `on.update`, …), not for those that have only timers, daemons or `on.event`, which leave no mark. `own`: either
     /// counts if present and its absence means nothing; for operators that handle only some of these parents.
     #[serde(default)]

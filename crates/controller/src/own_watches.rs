@@ -37,6 +37,8 @@ pub(crate) enum OwnWatchKind {
     Scripts,
     /// PodDisruptionBudgets, of the cluster or of each namespace that Rollcall is restricted to.
     Budgets,
+    /// Events of Kopf operators, of the cluster or of each such namespace.
+    KopfEvents,
 }
 
 impl OwnWatchKind {
@@ -48,6 +50,7 @@ impl OwnWatchKind {
             OwnWatchKind::Namespaces => "Namespace",
             OwnWatchKind::Scripts => "ConfigMap",
             OwnWatchKind::Budgets => "PodDisruptionBudget.policy",
+            OwnWatchKind::KopfEvents => "Event",
         }
     }
 
@@ -59,6 +62,7 @@ impl OwnWatchKind {
             OwnWatchKind::Namespaces => ("namespaces", "rollcall rbac -f POLICY"),
             OwnWatchKind::Scripts => ("the ConfigMap", "rollcall rbac -f POLICY"),
             OwnWatchKind::Budgets => ("poddisruptionbudgets.policy", "rollcall rbac -f POLICY"),
+            OwnWatchKind::KopfEvents => ("events", "rollcall rbac -f POLICY"),
         };
         match (self, cause) {
             (OwnWatchKind::Policies, ApiFailureCause::NotInstalled) => {
@@ -81,6 +85,8 @@ impl OwnWatchKind {
             OwnWatchKind::Scripts => format!("ConfigMap of scripts {scope}"),
             OwnWatchKind::Budgets if scope.is_empty() => "PodDisruptionBudgets".to_owned(),
             OwnWatchKind::Budgets => format!("PodDisruptionBudgets of namespace {scope}"),
+            OwnWatchKind::KopfEvents if scope.is_empty() => "Events of Kopf operators".to_owned(),
+            OwnWatchKind::KopfEvents => format!("Events of Kopf operators of namespace {scope}"),
         }
     }
 

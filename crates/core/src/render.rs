@@ -27,7 +27,7 @@ const GENERATION_AWAITED: &str = "it may keep status.observedGeneration, and has
 /// Why Kopf's mark is not enough, where no child shows that its handlers did anything.
 const OUTCOME_UNKNOWN: &str = "Kopf's mark names it, but no child has changed since, and a handler that failed leaves the same \
                                mark: let the operator keep its outcomes (rollcall_kopf.py), or set proof or evidence: own in the policy";
-/// What is said beside a True of a spec that Kopf's mark alone says to be handled.
+/// What is said beside a True where Kopf's mark alone says that the spec was handled.
 const OUTCOME_HIDDEN: &str = "whether its Kopf operator succeeded cannot be seen";
 /// The same, where only Rollcall ever wrote a status, and no child has changed since.
 const GENERATION_MASKED: &str = "no child has changed since, and status.observedGeneration is Rollcall's own; if the \
@@ -173,17 +173,16 @@ impl ConditionRenderer<'_> {
         format!("{ready} of {total} ready{}{}{hidden}", after("", unready), after("optional: ", optional))
     }
 
-    /// What the parent must not keep to itself: that its operator has handled a changed spec is known by Kopf's mark, which is the
-    /// same after a failure. Of the first spec the children show that it was handled.
+    /// What the parent must not keep to itself: that its operator has handled the spec is known by Kopf's mark, which is the same after
+    /// a failure.
     fn hidden_outcome_text(&self, parent: ObjectId, policy: PolicyId) -> String {
-        let is_hidden = |parent: &ParentRow| {
-            parent.hides_outcome() && parent.generation().is_some_and(|generation| generation > 1)
-        };
         if self.causes.operator(policy) != ParentOperator::TakenByMark {
             return String::new();
         }
-        let hidden =
-            self.causes.reflector.read_row(parent, |row| row.parent.as_deref().is_some_and(is_hidden));
+        let hidden = self
+            .causes
+            .reflector
+            .read_row(parent, |row| row.parent.as_deref().is_some_and(ParentRow::hides_outcome));
         hidden.filter(|hidden| *hidden).map(|_| format!("; {OUTCOME_HIDDEN}")).unwrap_or_default()
     }
 

@@ -216,6 +216,11 @@ impl CompiledPolicy {
         self.groups.iter().any(|group| group.after != OutcomeRetention::Forget)
     }
 
+    /// True if the policy heeds what a Kopf operator logs as Events.
+    pub fn heeds_kopf_log(&self) -> bool {
+        self.marks == KopfMarkRule::Expected
+    }
+
     /// True if the policy bears with disruptions that PodDisruptionBudgets allow, of workloads that it judges by the built-in rules.
     pub fn counts_on_budgets(&self) -> bool {
         let has_budget = |group: &CompiledGroup| {

@@ -96,6 +96,8 @@ pub struct WatchPlan {
     pub namespaces: bool,
     /// A policy keeps parents True during disruptions that PodDisruptionBudgets allow.
     pub budgets: bool,
+    /// A policy says that its operator is Kopf's, whose log is heeded.
+    pub kopf_log: bool,
 }
 
 /// Types of conditions that policies wrote which do not do so any more, by parent kind.
@@ -279,6 +281,7 @@ impl WatchPlan {
         }
         self.namespaces |= compiled.namespace_selector.is_some();
         self.budgets |= compiled.counts_on_budgets();
+        self.kopf_log |= compiled.heeds_kopf_log();
         let mut kinds = vec![parent];
         let mut groups = Vec::new();
         for group in &compiled.groups {

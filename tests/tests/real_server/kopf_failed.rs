@@ -79,11 +79,11 @@ async fn tenant_with(
     let db = tenant.create(db).await?;
     tenant.create(owned_by(&db, deployment("web", 2))).await?;
     tenant.until("Database/db", ready_and_handled()).await?;
-    Ok((tenant, RunningOperator { _rollcall: rollcall, operator }))
+    Ok((tenant, RunningOperator { rollcall, operator }))
 }
 
 struct RunningOperator {
-    _rollcall: acceptance::rollcall::RollcallProcess,
+    rollcall: acceptance::rollcall::RollcallProcess,
     operator: acceptance::kopf::KopfOperator,
 }
 
@@ -166,9 +166,54 @@ async fn an_equal_mark_of_kopf_is_no_proof_that_its_handlers_succeeded() -> Resu
     an_equal_mark_is_no_proof("noproof", KopfVersion::Current).await
 }
 
+/// An older Kopf posts its log as Events.
 #[tokio::test]
-async fn an_equal_mark_of_an_older_kopf_is_no_proof_either() -> Result<()> {
-    an_equal_mark_is_no_proof("noproofold", KopfVersion::Before144).await
+async fn a_failed_handler_of_an_older_kopf_is_told_by_its_events_though_a_child_has_changed() -> Result<()> {
+    let (tenant, running) = tenant_of("logged", KopfVersion::Before144, false, "10m").await?;
+    let recorder = StateRecorder::start(&tenant, &["Database", "Deployment"]).await?;
+    // Something was done before the handler failed.
+    tenant.change("Deployment/web", json!({ "spec": { "minReadySeconds": 1 } })).await?;
+    tenant.change("Database/db", json!({ "spec": { "size": 3 } })).await?;
+    tenant.change("Deployment/web", json!({ "spec": { "minReadySeconds": 2 } })).await?;
+    let failed =
+        || because("Ready", "OperatorFailed").and(says("Ready", "False")).and(says("Stalled", "True"));
+    let named = |generation: u32| {
+        mentions("Ready", &format!("failed to handle generation {generation}"))
+            .and(mentions("Ready", "handler set_up failed: an odd size is <never> to be had"))
+    };
+    tenant.until("Database/db", failed().and(named(2)).and(current("Ready"))).await?;
+    // Nobody mends it by a word of its own.
+    tenant.change("Database/db", json!({ "spec": { "size": 5 } })).await?;
+    tenant.change("Deployment/web", json!({ "spec": { "minReadySeconds": 3 } })).await?;
+    tenant.until("Database/db", failed().and(named(3)).and(current("Ready"))).await?;
+    tenant.change("Database/db", json!({ "spec": { "size": 4 } })).await?;
+    tenant.change("Deployment/web", json!({ "spec": { "minReadySeconds": 4 } })).await?;
+    let db = tenant.until("Database/db", ready_and_handled()).await?;
+    ensure!(condition(&db, "Stalled").is_none(), "{}", db["status"]);
+    let (recording, parent) = (recorder.stop().await?, tenant.address("Database/db")?);
+    eprintln!("{}", recording.transcript(&parent, "Ready"));
+    running.operator.never_stumbled()
+}
+
+#[tokio::test]
+async fn the_first_handler_of_an_older_kopf_that_fails_is_told_by_its_events_though_rollcall_was_down()
+-> Result<()> {
+    let (tenant, mut running) = tenant_of("loggedfirst", KopfVersion::Before144, false, "10m").await?;
+    running.rollcall.kill()?;
+    let mut odd = tenant.custom("Database", "odd");
+    odd["spec"] = json!({ "size": 1 });
+    let odd = tenant.create(odd).await?;
+    tenant.create(owned_by(&odd, deployment("part", 1))).await?;
+    tenant.until("Database/odd", StateExpectation::new("handled by Kopf", handled)).await?;
+    running.operator.until_logged("is processed: ", 2).await?;
+    let recorder = StateRecorder::start(&tenant, &["Database"]).await?;
+    running.rollcall.again().await?;
+    let failed = because("Ready", "OperatorFailed").and(mentions("Ready", "failed to handle generation 1"));
+    tenant.until("Database/odd", failed.and(says("Ready", "False"))).await?;
+    let recording = recorder.stop().await?;
+    let said = recording.said(&tenant.address("Database/odd")?, "Ready");
+    ensure!(said.iter().all(|said| said.entry["status"] != "True"), "a generation that failed was ready");
+    running.operator.never_stumbled()
 }
 
 #[tokio::test]
@@ -176,6 +221,7 @@ async fn a_policy_that_says_nothing_of_evidence_takes_an_equal_mark_and_tells_th
 -> Result<()> {
     let (tenant, running) = tenant_with("marks", KopfVersion::Current, false, json!({})).await?;
     let hidden = || mentions("Ready", "whether its Kopf operator succeeded cannot be seen");
+    tenant.until("Database/db", hidden()).await?;
     tenant.change("Database/db", json!({ "spec": { "size": 3 } })).await?;
     let db = tenant.until("Database/db", ready_and_handled().and(hidden())).await?;
     ensure!(db["metadata"]["generation"] == 2, "{db}");

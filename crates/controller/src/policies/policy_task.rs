@@ -12,7 +12,6 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use watcher::plan::LabelMatcher;
-use watcher::reflector::NamespaceBudgets;
 use watcher::wire::ChildObject;
 use watcher::{ApiKind, FollowEvent, FollowFailure, ParentObject, WireObject, follow};
 
@@ -24,7 +23,7 @@ use super::namespace_selection::{apply_namespace_event, policies_choosing_otherw
 use super::policy_task_state::PolicyTaskState;
 use super::release_check::ReleaseCheck;
 use super::status::{PolicyStatusWriter, PolicyTroubles};
-use super::task_inputs::{namespaces_move, next_in_time, rights_move, rules_move, status_is_due};
+use super::task_inputs::{RulesMove, namespaces_move, next_in_time, rights_move, rules_move, status_is_due};
 use super::watched_kinds::{group_kind, namespace_kind, policy_kind};
 use crate::clock::ServerClock;
 use crate::kind_tasks::{KindContext, KindRequest, KindTasks};
@@ -101,7 +100,9 @@ impl PolicyTask {
                 Some(departure) = state.departures.next(&state.selector) => {
                     self.settle_departure(departure, &mut state)
                 }
-                moved = rules_move(&mut state.libraries, &mut state.budgets) => self.on_rules_moved(moved, &mut state),
+                moved = rules_move(&mut state.libraries, &mut state.budgets, (&mut state.kopf_log, &self.context.reflector)) => {
+                    self.on_rules_moved(moved, &mut state)
+                }
                 Some(request) = requests.recv() => {
                     kinds.handle_request(request);
                     false
@@ -287,9 +288,12 @@ impl PolicyTask {
         if plan.budgets {
             state.budgets.follow(&self.context);
         }
+        if plan.kopf_log {
+            state.kopf_log.follow(&self.context);
+        }
         // Where something is followed already, it goes on meanwhile.
-        state.awaits_budgets = state.budgets.is_awaited() && !kinds.follows_any();
-        if state.awaits_budgets {
+        state.awaits_lists = state.awaits_first_lists() && !kinds.follows_any();
+        if state.awaits_lists {
             return Ok(());
         }
         if plan.namespaces && state.namespaces.is_none() {
@@ -297,6 +301,7 @@ impl PolicyTask {
         }
         self.context.own_watches.set_needed(OwnWatchKind::Namespaces, |_| plan.namespaces);
         self.context.own_watches.set_needed(OwnWatchKind::Budgets, |_| plan.budgets);
+        self.context.own_watches.set_needed(OwnWatchKind::KopfEvents, |_| plan.kopf_log);
         if state.namespace_labels.items().is_none() {
             plan.await_namespaces();
         }
@@ -311,11 +316,14 @@ impl PolicyTask {
         Ok(())
     }
 
-    /// Scripts have changed, or these budgets are known; `true` where a new plan is due.
-    fn on_rules_moved(&self, budgets: Option<NamespaceBudgets>, state: &mut PolicyTaskState) -> bool {
-        let Some(budgets) = budgets else { return true };
-        self.context.reflector.set_disruption_budgets(budgets);
-        std::mem::take(&mut state.awaits_budgets)
+    /// Returns `true` where a new plan is due.
+    fn on_rules_moved(&self, moved: RulesMove, state: &mut PolicyTaskState) -> bool {
+        match moved {
+            RulesMove::Scripts => return true,
+            RulesMove::Budgets(budgets) => self.context.reflector.set_disruption_budgets(budgets),
+            RulesMove::KopfLog => {}
+        }
+        state.awaits_lists && !state.awaits_first_lists()
     }
 
     /// Notes labels of namespaces, and lists parents again that are selected by them, where that selects others.

@@ -22,6 +22,7 @@ use super::departures::Departures;
 use super::disruption_budgets::DisruptionBudgets;
 use super::group_policies::GroupPolicies;
 use super::inventory_client::InventoryResult;
+use super::kopf_log::KopfLog;
 use super::namespace_selection::{NamespaceLabels, RelistSchedule};
 use super::rights::RightsReviewer;
 use super::script_libraries::ScriptLibraries;
@@ -58,10 +59,11 @@ pub(super) struct PolicyTaskState {
     pub(super) relists: RelistSchedule,
     pub(super) libraries: ScriptLibraries,
     pub(super) budgets: DisruptionBudgets,
+    pub(super) kopf_log: KopfLog,
     /// What was decided last is not followed yet.
     pub(super) plan_is_due: bool,
-    /// A plan is not followed yet, because budgets are awaited.
-    pub(super) awaits_budgets: bool,
+    /// A plan is not followed yet, because budgets or a log are awaited.
+    pub(super) awaits_lists: bool,
     pub(super) rights: RightsReviewer,
     pub(super) failures: FailureReporter,
 }
@@ -73,7 +75,13 @@ impl PolicyTaskState {
         state.departures.failures = failures.clone();
         state.libraries.failures = failures.clone();
         state.budgets.failures = failures.clone();
+        state.kopf_log.failures = failures.clone();
         state
+    }
+
+    /// Returns `true` while nothing is to be judged, because what else it is judged by is not listed yet.
+    pub(super) fn awaits_first_lists(&self) -> bool {
+        self.budgets.is_awaited() || self.kopf_log.is_awaited()
     }
 
     /// An event of the policies' watch; `true` where a new plan is due, and policies whose deletion is to be confirmed

@@ -9,11 +9,12 @@ use policy::{FoundPolicy, OtherReleases, PolicyBook, Released};
 use readiness::Time;
 use tokio::sync::watch;
 use watcher::FollowEvent;
-use watcher::reflector::NamespaceBudgets;
+use watcher::reflector::{NamespaceBudgets, Reflector};
 use watcher::wire::ChildObject;
 
 use super::disruption_budgets::DisruptionBudgets;
 use super::grants::{GrantResult, RightsGranter};
+use super::kopf_log::KopfLog;
 use super::namespace_selection::RelistSchedule;
 use super::policy_task_state::REFUSED_FOR_LONG;
 use super::rights::{ReviewResult, RightsReviewer};
@@ -23,14 +24,26 @@ use crate::clock::ServerClock;
 use crate::kind_tasks::{KindContext, RecordsTrouble};
 use crate::snapshot::StatsSnapshot;
 
-/// Waits until scripts change, or until other budgets are known, which are returned.
+/// What else is judged by than policies and objects has moved.
+pub(super) enum RulesMove {
+    /// Scripts are other ones.
+    Scripts,
+    /// Other budgets are known, or none are waited for any more.
+    Budgets(NamespaceBudgets),
+    /// The log of Kopf operators is not waited for any more.
+    KopfLog,
+}
+
+/// Waits until scripts change, or until other budgets are known, and tells what Kopf operators log.
 pub(super) async fn rules_move(
     libraries: &mut ScriptLibraries,
     budgets: &mut DisruptionBudgets,
-) -> Option<NamespaceBudgets> {
+    (kopf_log, reflector): (&mut KopfLog, &Reflector),
+) -> RulesMove {
     tokio::select! {
-        _ = libraries.next_change() => None,
-        known = budgets.next_change() => Some(known),
+        _ = libraries.next_change() => RulesMove::Scripts,
+        known = budgets.next_change() => RulesMove::Budgets(known),
+        () = kopf_log.tell(reflector) => RulesMove::KopfLog,
     }
 }
 

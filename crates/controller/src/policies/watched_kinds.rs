@@ -38,6 +38,18 @@ pub(crate) fn namespace_kind() -> ApiKind {
     }
 }
 
+/// Event of the core group, as Kopf posts it.
+pub(super) fn event_kind() -> ApiKind {
+    ApiKind {
+        group: String::new(),
+        version: "v1".into(),
+        kind: "Event".into(),
+        plural: "events".into(),
+        namespaced: true,
+        has_status: false,
+    }
+}
+
 /// PodDisruptionBudget, as it is served.
 pub(super) fn budget_kind() -> ApiKind {
     ApiKind {

@@ -184,6 +184,10 @@ fn read_rules(policy: &CompiledPolicy, crds: &CrdNames) -> Vec<RbacRule> {
         let budgets = RbacRule::new("policy", &["poddisruptionbudgets"], FOLLOW_VERBS, purpose);
         rules.push(budgets.for_explanations());
     }
+    if policy.heeds_kopf_log() {
+        let purpose = "handlers of its Kopf operator that failed, where it posts its log as Events";
+        rules.push(RbacRule::new("", &["events"], FOLLOW_VERBS, purpose).for_explanations());
+    }
     rules
 }
 

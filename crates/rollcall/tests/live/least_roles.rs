@@ -14,12 +14,13 @@ use super::service::{RunningService, until};
 /// The namespaces that it is restricted to. Of others it reads nothing, though they have the same kinds.
 const NAMESPACES: &str = "default,gold";
 
-/// Policies over workloads, over Jobs that are remembered, and over what a script in another namespace judges.
+/// Policies over workloads, over Jobs of a Kopf operator that are remembered, and over what a script in another namespace judges.
 fn policies() -> [Value; 3] {
     let mut shops = policy("Shop", "", "Pod");
     shops["spec"] = json!({ "parent": shops["spec"]["parent"], "settle": "0s" });
     let mut databases = policy("Database", "batch", "Job");
     databases["spec"]["children"][0]["afterDeletion"] = json!("remember");
+    databases["spec"]["evidence"] = json!("kopf");
     let mut ledgers = policy("Ledger", "example.com", "Page");
     ledgers["spec"]["children"][0]["ready"] = json!({ "rules": "gitops/scripts" });
     [shops, databases, ledgers]
@@ -103,7 +104,7 @@ async fn within_namespaces_what_is_granted_is_what_is_asked_for() {
     for namespace in ["default", "gold"] {
         until_says(&cluster, namespace, ("Shop", "books"), "False");
         until_says(&cluster, namespace, ("Ledger", "main"), "False");
-        until_says(&cluster, namespace, ("Database", "without-jobs"), "False");
+        until_says(&cluster, namespace, ("Database", "without-jobs"), "Unknown");
     }
     let records =
         || cluster.server.lock_store().list_objects("rollcall.dev/v1alpha1", "ReadinessRecord", HOME);

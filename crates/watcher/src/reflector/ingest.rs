@@ -148,6 +148,7 @@ fn ingest_by_plan(
     let finalizers = row.finalizers;
     let seen_marks = row.parent.as_ref().map_or((false, false), |p| (p.has_kopf_mark(), p.has_no_evidence()));
     let practice = row.parent.as_ref().map(|p| p.seen_practice(interest.counted));
+    let heeds_log = row.parent.as_ref().is_some_and(|p| p.heeds_log());
     let applied = store.store_row(uid, row, Some(plan), by)?;
     if !awaited.is_empty() && applied != ApplyOutcome::Stale {
         await_rules(parts, plan, awaited, child, object);
@@ -155,6 +156,9 @@ fn ingest_by_plan(
     if let Some(id) = store.rows.find_key(uid) {
         let place = RowPlace { kind: interest.id, namespace: Some(&meta.namespace) };
         parts.kopf_marks.learn(store, rules, (id, place), seen_marks);
+        if heeds_log {
+            parts.kopf_logs.tell_parent(&store.rows, uid);
+        }
         parts.generation_marks.learn(&store.rows, interest.id, id, practice);
     }
     if applied != ApplyOutcome::Stale {
@@ -314,8 +318,15 @@ fn read_parent(
     before.expects_mark = parts.kopf_marks.expects_mark(rules, &meta.namespace);
     before.expects_generation = parts.generation_marks.expects_generation(interest.id, rules);
     let last = parts.last_written.find(UidKey::from_text(&meta.uid));
-    let row =
-        read_parent_row(child, object, interest, of_parent, &parts.store.selectors, &before, last.as_deref());
+    let row = read_parent_row(
+        child,
+        object,
+        interest,
+        of_parent,
+        &parts.store.selectors,
+        (&before, &parts.kopf_logs),
+        last.as_deref(),
+    );
     // A parent that no policy selects is of interest only while it carries conditions of Rollcall's.
     (of_parent.is_selected() || row.status.written().next().is_some()).then(|| Box::new(row))
 }

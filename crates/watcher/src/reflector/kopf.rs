@@ -5,6 +5,8 @@
 //! a cycle records its progress; once all of them are done, the records are removed and the handled configuration is
 //! stored.
 
+pub(super) mod generation_start;
+pub(super) mod log;
 pub(super) mod marks;
 pub(super) mod outcomes;
 

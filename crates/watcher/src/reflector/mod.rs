@@ -70,6 +70,7 @@ pub use awaited::AwaitedVersion;
 pub use disruption_budgets::NamespaceBudgets;
 pub use finalizers::FinalizerChange;
 pub use judgement_queue::Judgement;
+pub use kopf::log::{KopfLogLine, LoggedLine};
 pub use memory::{
     DroppedOutcomes, MAX_DISCARDED_RUNS, MAX_PARENT_OUTCOMES, NamespaceRuns, OutcomeParent, ParentOutcomes,
     RememberedOutcome, RunEnd, RunTrace, UnseenRun,
@@ -293,6 +294,16 @@ impl Reflector {
     /// Sets all PodDisruptionBudgets. A StatefulSet or DaemonSet that lacks no more pods than that of its pods allows is available.
     pub fn set_disruption_budgets(&self, budgets: NamespaceBudgets) {
         self.0.budgets.replace(budgets);
+    }
+
+    /// Adds a line that a Kopf operator has logged as an Event. Only policies heed it that say that their operator is Kopf's.
+    pub fn note_kopf_line(&self, line: LoggedLine) {
+        self.0.kopf_logs.note(self.rows(), line);
+    }
+
+    /// Replaces everything that Kopf operators have logged, by the lines of a list in their order.
+    pub fn replace_kopf_log(&self, lines: impl IntoIterator<Item = LoggedLine>) {
+        self.0.kopf_logs.replace(self.rows(), lines);
     }
 
     /// Sets the labels of a namespace; returns `true` if they changed. Parents selected by them have to be relisted.

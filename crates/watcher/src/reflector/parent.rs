@@ -4,29 +4,31 @@ mod answer;
 mod deletion;
 mod extras;
 mod targets;
+mod text_reads;
 
-use std::hash::Hasher;
 use std::num::NonZeroI64;
 
 use aggregator::{HandledEvidence, ParentView, PolicyId};
 use arcstr::ArcStr;
-use rustc_hash::FxHasher;
 use serde_json::value::RawValue;
 
 use super::generation_practice::{GenerationPractice, SeenPractice, concludes, kept_generation};
+use super::kopf::generation_start::GenerationStart;
+use super::kopf::log::{KopfLogs, LoggedEnd};
 use super::kopf::outcomes::{SeenFailure, judge_outcome, told_failure};
-use super::kopf::{self, KopfMark, KopfState};
+use super::kopf::{self, KopfMark};
 use super::last_written::LastWrite;
 use super::rules_of_parent::{OutrankedPolicy, RulesOfParent};
 use super::selector_interner::Selectors;
-use super::uid_key::FullUid;
-use crate::plan::{Interest, OwnStatusRule, ParentRule};
-use crate::status::{OwnedCondition, ParentStatus, StatusFailure, conditions_digest, raw_json};
+use super::uid_key::{FullUid, UidKey};
+use crate::plan::{Interest, ParentRule};
+use crate::status::{OwnedCondition, ParentStatus, conditions_digest};
 use crate::wire::{ChildObject, WireMeta};
 use answer::{ReadParent, build_answer};
 use deletion::explains_deletion;
 pub(super) use extras::ParentExtras;
 pub(super) use targets::TargetExtras;
+use text_reads::{handled_evidence, heed_failure, read_status, spec_hash};
 
 pub use deletion::ParentDeletion;
 pub use targets::AnswerTarget;
@@ -52,6 +54,8 @@ pub struct ParentRow {
     pub(super) concludes_from_others: bool,
     /// The mark of a Kopf operator.
     pub(super) kopf_mark: KopfMark,
+    /// Since when the log of its Kopf operator is about its generation, where nothing else says how the handlers ended.
+    pub(super) logged_since: GenerationStart,
     /// What few parents have.
     pub(super) extras: Option<Box<ParentExtras>>,
 }
@@ -86,7 +90,7 @@ pub(super) fn read_parent_row(
     interest: &Interest,
     of_parent: &RulesOfParent<'_>,
     selectors: &Selectors,
-    before: &PreviousParentState,
+    (before, logs): (&PreviousParentState, &KopfLogs),
     last: Option<&LastWrite>,
 ) -> ParentRow {
     let (RulesOfParent { rules, outranked, .. }, meta) = (of_parent, &child.meta);
@@ -103,12 +107,20 @@ pub(super) fn read_parent_row(
     } else {
         said
     };
-    let failure =
-        SeenFailure::find(&kopf, meta.generation, (before.failure.as_ref(), before.tells_status), &status);
+    let kopf_mark = KopfMark::of_state(&kopf);
+    let logged_since = GenerationStart::where_heeded(kopf_mark, rules, object, meta);
+    let logged = logs.find_end(UidKey::from_text(&meta.uid), logged_since, meta.generation);
+    let unlogged = judge_outcome(said, &kopf, false, &status, rules);
+    let failure = SeenFailure::find(
+        &kopf,
+        (logged, unlogged),
+        meta.generation,
+        (before.failure.as_ref(), before.tells_status),
+        &status,
+    );
     let said = judge_outcome(said, &kopf, failure.is_some(), &status, rules);
     let practice = GenerationPractice::of(&status, rules, interest.counted, said, before.expects_generation);
     let evidence = practice.evidence(&status, meta.generation, said);
-    let kopf_mark = KopfMark::of_state(&kopf);
     let reported = heed_failure(child, interest, rules, &status);
     let extras = ParentExtras {
         progress: kopf.progress.or_else(|| failure.as_ref()?.handlers.clone()),
@@ -141,6 +153,7 @@ pub(super) fn read_parent_row(
         practice,
         concludes_from_others: concludes(rules),
         kopf_mark,
+        logged_since,
         extras: extras.into_boxed(),
     };
     let read = row.as_read(meta, object, interest.counted, &before.observed_generations);
@@ -149,31 +162,6 @@ pub(super) fn read_parent_row(
     (row.view.answers, row.targets) = (answers.into(), targets.into());
     row.view.deletion_unexplained = is_deletion_unexplained(&row);
     row
-}
-
-fn read_status(
-    object: &RawValue,
-    interest: &Interest,
-    RulesOfParent { rules, elsewhere, .. }: &RulesOfParent<'_>,
-    last: Option<&LastWrite>,
-) -> ParentStatus {
-    let taken = rules.iter().filter(|r| r.takeover).map(|r| &*r.condition);
-    let own = interest.own_types().leaving(elsewhere).taking(taken);
-    let Some(last) = last else { return ParentStatus::read(object, &own) };
-    let mut status = ParentStatus::read(object, &own.returning(&last.returned));
-    status.restore_dropped(&last.sent);
-    status
-}
-
-/// The failure that the parent's own status reports, where some of these rules heed that.
-fn heed_failure(
-    child: &ChildObject,
-    interest: &Interest,
-    rules: &[&ParentRule],
-    status: &ParentStatus,
-) -> Option<StatusFailure> {
-    rules.iter().find(|rule| rule.own_status == OwnStatusRule::Failures)?;
-    StatusFailure::find(interest.judge, &child.facts, status, interest.counted)
 }
 
 /// Returns `true` if what Rollcall says on a parent that is being deleted is to be said otherwise, or to be taken away. Where its
@@ -206,38 +194,6 @@ fn find_overwritten_types(
             || (stands_in && !before.left_types.contains(&rule.condition))
     };
     rules.iter().filter(is_overwritten).map(|rule| rule.condition.clone()).collect()
-}
-
-/// Hash of the object without metadata and status, used as the generation if the server also counts status writes.
-fn spec_hash(object: &RawValue) -> u64 {
-    let members = raw_json::all_members(object);
-    let mut hash = FxHasher::default();
-    let is_spec = |key: &str| !matches!(key, "metadata" | "status" | "apiVersion" | "kind");
-    for (key, value) in members.iter().filter(|(key, _)| is_spec(key)) {
-        hash.write(key.as_bytes());
-        hash.write(value.get().as_bytes());
-    }
-    hash.finish()
-}
-
-/// Returns the operator's evidence that it has handled the current spec.
-fn handled_evidence(
-    meta: &WireMeta,
-    kopf: &KopfState,
-    status: &ParentStatus,
-    counted: bool,
-) -> HandledEvidence {
-    let mut marks = Vec::new();
-    if counted {
-        let own = status.observed_generation().filter(|_| status.has_foreign_generation());
-        marks.extend(own.or(status.foreign_generation()).map(|observed| observed >= meta.generation));
-    }
-    marks.extend(kopf.handled);
-    match marks.as_slice() {
-        [] => HandledEvidence::Silent,
-        marks if marks.contains(&false) => HandledEvidence::NotYet,
-        _ => HandledEvidence::Handled,
-    }
 }
 
 impl ParentRow {
@@ -388,6 +344,32 @@ impl ParentRow {
     /// Returns `true` if the mark of its Kopf operator would be the same after a failure, and nothing shows which it was.
     pub fn hides_outcome(&self) -> bool {
         self.kopf_mark == KopfMark::Unexplained
+    }
+
+    /// Returns `true` if the log of its operator may say how its handlers ended, and nothing else does.
+    pub(super) fn heeds_log(&self) -> bool {
+        self.logged_since.is_known()
+    }
+
+    /// Its operator has logged how the handlers of its generation ended. Returns `true` if that changes anything.
+    pub(super) fn note_logged_end(&mut self, end: LoggedEnd) -> bool {
+        let evidence = self.view.evidence;
+        match (end, self.extras.as_mut().and_then(|extras| extras.failure.as_ref())) {
+            (LoggedEnd::Failed(handlers), None) => {
+                let generation = self.generation().unwrap_or(0);
+                let extras = self.extras.get_or_insert_default();
+                extras.progress.clone_from(&handlers);
+                extras.failure = Some(SeenFailure { generation, handlers, unlogged: Some(evidence) });
+                self.view.evidence = HandledEvidence::GivenUp;
+            }
+            (LoggedEnd::Succeeded, Some(SeenFailure { unlogged: Some(unlogged), .. })) => {
+                self.view.evidence = *unlogged;
+                let extras = self.extras.get_or_insert_default();
+                (extras.progress, extras.failure) = (None, None);
+            }
+            _ => return false,
+        }
+        true
     }
 
     /// Returns `true` if nothing shows whether the parent was handled, neither a mark nor anything else.

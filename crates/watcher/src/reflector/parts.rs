@@ -7,6 +7,7 @@ use super::finalizers::FinalizerLog;
 use super::generation_marks::GenerationMarks;
 use super::judgement_queue::JudgementQueue;
 use super::known_bounds::KnownBounds;
+use super::kopf::log::KopfLogs;
 use super::kopf::marks::KopfMarks;
 use super::last_written::LastWrittenConditions;
 use super::memory::OutcomeMemory;
@@ -20,11 +21,12 @@ use super::rows::Rows;
 ///
 /// **Lock order:** the memory of outcomes first, then a shard of slots, then tombstones. All others (plans, breakers, selections,
 /// namespaces, dirty set, marks of both kinds, finalizers, awaited versions, conditions last written, kinds that require lists,
-/// budgets, judgements, proofs) are locked for one operation on them alone: whoever holds one of these locks takes no other.
+/// budgets, logs of Kopf operators, judgements, proofs) are locked for one operation on them alone: whoever holds one of these locks takes no other.
 pub(super) struct ReflectorParts {
     pub(super) store: RowStore,
     pub(super) memory: OutcomeMemory,
     pub(super) kopf_marks: KopfMarks,
+    pub(super) kopf_logs: KopfLogs,
     pub(super) generation_marks: GenerationMarks,
     pub(super) finalizers: FinalizerLog,
     pub(super) awaited: AwaitedVersions,
@@ -44,6 +46,7 @@ impl ReflectorParts {
             store: RowStore::new(rows),
             memory: OutcomeMemory::default(),
             kopf_marks: KopfMarks::default(),
+            kopf_logs: KopfLogs::default(),
             generation_marks: GenerationMarks::default(),
             finalizers: FinalizerLog::default(),
             awaited: AwaitedVersions::default(),

@@ -2,9 +2,10 @@
 
 use aggregator::HandledEvidence;
 use aggregator::HandledEvidence::{Failed, GivenUp, Handled, NotYet, Unproven};
+use readiness::Time;
 use serde_json::{Value, json};
 use watcher::plan::{Interest, KopfMarkRule};
-use watcher::reflector::Reflector;
+use watcher::reflector::{KopfLogLine, LoggedLine, Reflector};
 
 use crate::objects::{NOW, apply, parents, uid, widget};
 
@@ -83,5 +84,90 @@ fn where_the_policy_names_kopf_an_equal_mark_alone_proves_nothing() {
         let reflector = Reflector::new(|| ());
         let (evidence, _) = read(&reflector, &under(marks), (1, 2), &annotations, &json!({}));
         assert_eq!(evidence, expected, "{marks:?} {annotations:?}");
+    }
+}
+
+/// The parent's evidence, and what its operator says.
+fn held(reflector: &Reflector) -> (HandledEvidence, Option<String>) {
+    let id = reflector.find_object(&uid(1_000)).unwrap();
+    let evidence = reflector.with_view(id, NOW, |view| view.unwrap().parent.unwrap().evidence);
+    let said = reflector.read_row(id, |row| row.parent.as_ref().unwrap().progress().map(str::to_owned));
+    (evidence, said.flatten())
+}
+
+/// A line of the operator's log about the parent, this many seconds after its generation began.
+fn logged(seconds: i64, line: KopfLogLine) -> LoggedLine {
+    LoggedLine { uid: uid(1_000).into(), at: Time(STARTED.0 + seconds * 1_000), line }
+}
+
+const STARTED: Time = Time(1_767_225_600_000);
+
+/// The parent, whose mark equals its spec, and which was created when its generation began.
+fn marked_parent(version: u32, generation: u32) -> Value {
+    let mut parent = widget(version, generation, &json!({}));
+    parent["metadata"]["creationTimestamp"] = json!("2026-01-01T00:00:00Z");
+    parent["metadata"]["annotations"] = json!({ "kopf.zalando.org/last-handled-configuration": MARK });
+    parent
+}
+
+#[test]
+fn where_the_policy_names_kopf_a_failure_that_its_operator_logged_counts_whenever_it_is_read() {
+    let failed = || {
+        let (handler, message) = ("a".into(), "no such image".into());
+        [KopfLogLine::HandlerFailed { handler, message }, KopfLogLine::ChangeEnded(false)]
+    };
+    let (nothing, says) = ((Unproven, None), (GivenUp, Some("handler a failed: no such image".to_owned())));
+    let interest = under(KopfMarkRule::Expected);
+    // The log is known before the parent is read, and after.
+    for is_first in [true, false] {
+        let reflector = Reflector::new(|| ());
+        let tell = || failed().into_iter().for_each(|line| reflector.note_kopf_line(logged(1, line)));
+        if is_first {
+            tell();
+        }
+        apply(&reflector, &interest, &marked_parent(1, 1));
+        if !is_first {
+            assert_eq!(held(&reflector), nothing);
+            tell();
+        }
+        assert_eq!(held(&reflector), says, "the log comes first: {is_first}");
+        // The server forgets Events.
+        reflector.replace_kopf_log([]);
+        apply(&reflector, &interest, &marked_parent(2, 1));
+        assert_eq!(held(&reflector), says);
+        // It was tried again, and nobody says that this succeeded but the log.
+        reflector.note_kopf_line(logged(2, KopfLogLine::ChangeEnded(true)));
+        assert_eq!(held(&reflector), nothing, "a log proves nothing");
+        apply(&reflector, &interest, &marked_parent(3, 1));
+        assert_eq!(held(&reflector), nothing);
+        // What has failed before is not about the next generation, though that began in the same second.
+        tell();
+        assert_eq!(held(&reflector), says);
+        apply(&reflector, &interest, &marked_parent(4, 2));
+        assert_eq!(held(&reflector), nothing);
+    }
+    // It takes back what it has told, not what was seen on the parent.
+    let reflector = Reflector::new(|| ());
+    let mut failing = marked_parent(1, 1);
+    failing["metadata"]["annotations"]["kopf.zalando.org/a"] = json!(record(true));
+    apply(&reflector, &interest, &failing);
+    assert_eq!(held(&reflector), says);
+    reflector.note_kopf_line(logged(2, KopfLogLine::ChangeEnded(true)));
+    apply(&reflector, &interest, &marked_parent(2, 1));
+    assert_eq!(held(&reflector), says);
+}
+
+#[test]
+fn what_was_logged_of_another_generation_or_of_no_kopf_operator_counts_for_nothing() {
+    for (marks, seconds, expected) in [
+        (KopfMarkRule::Expected, 0, GivenUp),
+        (KopfMarkRule::Expected, -1, Unproven),
+        (KopfMarkRule::Learned, 1, Handled),
+        (KopfMarkRule::Optional, 1, Handled),
+    ] {
+        let reflector = Reflector::new(|| ());
+        apply(&reflector, &under(marks), &marked_parent(1, 1));
+        reflector.note_kopf_line(logged(seconds, KopfLogLine::ChangeEnded(false)));
+        assert_eq!(held(&reflector).0, expected, "{marks:?} {seconds}");
     }
 }

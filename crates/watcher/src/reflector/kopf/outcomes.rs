@@ -7,6 +7,7 @@
 use aggregator::HandledEvidence;
 use readiness::rollup::ParentReason;
 
+use super::log::LoggedEnd;
 use super::{KopfOutcome, KopfState};
 use crate::plan::{KopfMarkRule, ParentRule};
 use crate::status::{OwnedCondition, ParentStatus, STATUS_REPORTS};
@@ -18,26 +19,39 @@ pub(in crate::reflector) struct SeenFailure {
     pub(in crate::reflector) generation: i64,
     /// Handlers that failed, as text.
     pub(in crate::reflector) handlers: Option<Box<str>>,
+    /// The evidence without it, where the operator's log alone has told it, and may take it back.
+    pub(in crate::reflector) unlogged: Option<HandledEvidence>,
 }
 
 impl SeenFailure {
-    /// The failure to handle `generation` that `kopf` shows, or that was seen before and is not known to be mended. What the parent
-    /// was told of one counts, unless that `tells_status`: what its status said.
+    /// The failure to handle `generation` that `kopf` shows, or the operator's log, or that was seen before and is not known to be
+    /// mended. What the log takes back is what it has told, of a parent whose evidence is `unlogged` without it. What the parent was told of one counts, unless that `tells_status`: what its status said.
     pub(in crate::reflector) fn find(
         kopf: &KopfState,
+        (logged, unlogged): (Option<LoggedEnd>, HandledEvidence),
         generation: i64,
         (before, tells_status): (Option<&SeenFailure>, bool),
         status: &ParentStatus,
     ) -> Option<SeenFailure> {
         match kopf.outcome {
             Some(KopfOutcome::Failing | KopfOutcome::GivenUp) => {
-                return Some(SeenFailure { generation, handlers: kopf.progress.clone() });
+                return Some(SeenFailure { generation, handlers: kopf.progress.clone(), unlogged: None });
             }
             Some(KopfOutcome::Succeeded) => return None,
             None if kopf.handled != Some(true) => return None,
             None => {}
         }
-        let seen = before.filter(|seen| seen.generation == generation).cloned();
+        let is_taken_back = match logged {
+            Some(LoggedEnd::Failed(handlers)) => {
+                return Some(SeenFailure { generation, handlers, unlogged: Some(unlogged) });
+            }
+            logged => logged == Some(LoggedEnd::Succeeded),
+        };
+        let seen = before.filter(|seen| seen.generation == generation);
+        if is_taken_back && seen.is_some_and(|seen| seen.unlogged.is_some()) {
+            return None;
+        }
+        let seen = seen.cloned();
         let told = || told_failure(generation, status).filter(|_| !tells_status);
         seen.or_else(|| SeenFailure::from_entry(generation, told()?))
     }
@@ -54,7 +68,7 @@ impl SeenFailure {
         // A text beside the outcome may follow them.
         let handlers = text.and_then(|rest| rest.split("; ").next());
         let handlers = handlers.map(Into::into);
-        Some(SeenFailure { generation, handlers })
+        Some(SeenFailure { generation, handlers, unlogged: None })
     }
 }
 

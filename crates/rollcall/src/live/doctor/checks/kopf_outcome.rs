@@ -36,7 +36,8 @@ pub(super) fn run_check(world: &DoctorInventory) -> Vec<DoctorFinding> {
             ))
             .with_fix(
                 "let its operator keep its outcomes with deploy/examples/kopf/rollcall_kopf.py, or set `proof` in the policy; \
-                 until then `evidence: kopf` takes no mark for proof of a new spec before a child has changed",
+                 until then `evidence: kopf` takes no mark for proof of a new spec before a child has changed, and heeds failures \
+                 that Kopf posts as Events, as it does by default before 1.44",
             )
     });
     findings.collect()

@@ -231,13 +231,32 @@ impl CompiledPolicy {
     }
 }
 
+/// API groups of Argo CD, Flux, Cluster API, OLM, kro and Crossplane. What these tools manage for their users has groups that the
+/// users choose, and is recognized object by object.
+const GROUPS_OF_OTHER_CONTROLLERS: [&str; 11] = [
+    "argoproj.io",
+    "fluxcd.controlplane.io",
+    "cluster.x-k8s.io",
+    "operators.coreos.com",
+    "olm.operatorframework.io",
+    "kro.run",
+    "internal.kro.run",
+    "apiextensions.crossplane.io",
+    "ops.crossplane.io",
+    "pkg.crossplane.io",
+    "protection.crossplane.io",
+];
+
+/// Ends of such groups.
+const GROUP_SUFFIXES_OF_OTHER_CONTROLLERS: [&str; 3] =
+    [".toolkit.fluxcd.io", ".extensions.fluxcd.io", ".cluster.x-k8s.io"];
+
 /// API groups whose objects' status is owned by other controllers: evaluated, never written.
 pub fn is_status_owned_by_others(group: &str) -> bool {
     let built_in = group.is_empty() || !group.contains('.') || group.ends_with(".k8s.io");
     built_in
-        || ["argoproj.io", "kro.run", "operators.coreos.com", "fluxcd.controlplane.io"].contains(&group)
-        || [".toolkit.fluxcd.io", "cluster.x-k8s.io"].iter().any(|suffix| group.ends_with(suffix))
-        || ["apiextensions.crossplane.io", "pkg.crossplane.io"].contains(&group)
+        || GROUPS_OF_OTHER_CONTROLLERS.contains(&group)
+        || GROUP_SUFFIXES_OF_OTHER_CONTROLLERS.iter().any(|suffix| group.ends_with(suffix))
 }
 
 #[cfg(test)]
@@ -258,6 +277,40 @@ mod tests {
             .iter()
             .map(ToString::to_string)
             .collect()
+    }
+
+    #[test]
+    fn groups_of_other_controllers_are_known_and_those_that_sound_like_them_are_not() {
+        for group in [
+            "",
+            "apps",
+            "networking.k8s.io",
+            "argoproj.io",
+            "kustomize.toolkit.fluxcd.io",
+            "source.extensions.fluxcd.io",
+            "cluster.x-k8s.io",
+            "infrastructure.cluster.x-k8s.io",
+            "operators.coreos.com",
+            "olm.operatorframework.io",
+            "kro.run",
+            "internal.kro.run",
+            "ops.crossplane.io",
+            "protection.crossplane.io",
+        ] {
+            assert!(is_status_owned_by_others(group), "{group}");
+        }
+        for group in [
+            "example.com",
+            "argoproj.io.example.com",
+            "toolkit.fluxcd.io.example.com",
+            "multicluster.x-k8s.io",
+            "kueue.x-k8s.io",
+            "apps.kro.run",
+            "database.aws.crossplane.io",
+            "monitoring.coreos.com",
+        ] {
+            assert!(!is_status_owned_by_others(group), "{group}");
+        }
     }
 
     #[test]

@@ -33,6 +33,9 @@ const CLUSTER_SCOPED: [&str; 7] = [
     "StorageClass",
 ];
 
+/// Cluster API's and OLM's.
+const NAMESPACED_IN_SPITE_OF_THEIR_NAME: [&str; 2] = ["Cluster", "ClusterServiceVersion"];
+
 impl ManifestKind {
     /// Returns the kind of an apiVersion and kind.
     pub fn new(api_version: &str, kind: &str) -> Self {
@@ -48,7 +51,9 @@ impl ManifestKind {
     /// Returns `true` for cluster-scoped kinds. Custom kinds of these tests are cluster-scoped if their name says so,
     /// as with `ClusterRole`.
     pub fn is_cluster_scoped(&self) -> bool {
-        self.kind.starts_with("Cluster") || CLUSTER_SCOPED.contains(&self.kind.as_str())
+        let is_named_so = self.kind.starts_with("Cluster")
+            && !NAMESPACED_IN_SPITE_OF_THEIR_NAME.contains(&self.kind.as_str());
+        is_named_so || CLUSTER_SCOPED.contains(&self.kind.as_str())
     }
 
     /// The plural: `deployments`.

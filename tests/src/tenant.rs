@@ -85,7 +85,12 @@ impl TestTenant {
         writeln!(file, "---\n{manifest}")?;
         self.until_at(&ObjectAddress::of(manifest)?, &says("Established", "True")).await?;
         // Established means that the kind will be served; the first successful list proves that it is.
-        let kind = self.kind(manifest["spec"]["names"]["kind"].as_str().context("a CRD without a kind")?);
+        let spec = &manifest["spec"];
+        let word = |value: &Value| {
+            value.as_str().map(str::to_owned).context("a CRD without a group, version or kind")
+        };
+        let api_version = format!("{}/{}", word(&spec["group"])?, word(&spec["versions"][0]["name"])?);
+        let kind = ManifestKind::new(&api_version, &word(&spec["names"]["kind"])?);
         let served = async {
             while self.admin.list(&kind, &self.name, "limit=1").await.is_err() {
                 tokio::time::sleep(Duration::from_millis(50)).await;

@@ -2,6 +2,7 @@
 
 mod admission;
 mod admission_specs;
+mod aggregators;
 mod bad_input;
 mod blindness;
 mod bounded;

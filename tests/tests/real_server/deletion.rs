@@ -1,8 +1,10 @@
 //! The deletion of a parent: what it says it waits for, that it is stuck beyond its limit, and how it is released.
 
-use acceptance::expectation::{because, gone, mentions, says};
+use acceptance::expectation::{StateExpectation, because, gone, mentions, says};
 use acceptance::objects::{deployment, owned_by};
+use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result, ensure};
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::explain::shell;
@@ -110,6 +112,82 @@ async fn the_finalizers_of_a_cluster_are_counted_with_who_sets_them_and_who_wait
     let waiter = &entry["waiters"][0];
     ensure!(waiter["object"] == format!("Database {}/db", tenant.name), "{waiter:#}");
     shell(&tenant, waiter["release"].as_str().context("no command")?)?;
+    tenant.until("Database/db", gone()).await?;
+    Ok(())
+}
+
+/// The Lease of a controller, renewed so many seconds ago.
+fn lease(name: &str, seconds_ago: i64) -> Value {
+    let renewed = Timestamp::now() - SignedDuration::from_secs(seconds_ago);
+    json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": { "name": name },
+        "spec": { "holderIdentity": format!("{name}-0_1"), "leaseDurationSeconds": 15,
+            "renewTime": format!("{renewed:.6}") } })
+}
+
+/// What `explain` says of the life of who holds the parent, and whether `doctor` finds that it waits for nobody.
+async fn signs_of_life(tenant: &TestTenant, finalizer: &str) -> Result<(Value, bool)> {
+    let object = format!("database.{}/db", tenant.group);
+    let (_, out, err) = run(tenant, &["explain", &object, "-o", "json"]).await?;
+    let told: Value = serde_json::from_str(&out).with_context(|| format!("{out}{err}"))?;
+    let (_, out, err) = run(tenant, &["doctor", "--finalizers", "-o", "json"]).await?;
+    let all: Vec<Value> = serde_json::from_str(&out).with_context(|| format!("{out}{err}"))?;
+    let entry = all.iter().find(|entry| entry["finalizer"] == *finalizer).context("not counted")?;
+    let signs = told[0]["causes"][0]["holders"][0]["signs"].clone();
+    ensure!(entry["holder"]["state"] == signs["state"], "doctor and explain differ: {entry:#} {signs:#}");
+    Ok((signs, entry["holder"]["state"] == "Ownerless"))
+}
+
+/// A Lease counts for a minute after it was renewed last, and a pod for as long as it runs: from then on the holder is gone.
+#[tokio::test]
+async fn a_finalizer_whose_controller_dies_is_ownerless_a_minute_after_its_last_sign_and_by_which_signs()
+-> Result<()> {
+    let (tenant, _running, _db) = limited("holderdies", &["Deployment"]).await?;
+    let name = format!("{}-guard", tenant.name);
+    let finalizer = format!("{}.example.com/guard", tenant.name);
+    tenant.create(lease(&name, 0)).await?;
+    tenant.create(deployment(&name, 1)).await?;
+    tenant.until(&format!("Deployment/{name}"), says("Available", "True")).await?;
+    hold(&tenant, "Database/db", &name, &finalizer).await?;
+    tenant.delete("Database/db").await?;
+    let stuck = because("Ready", "DeletionStuck").and(mentions("Ready", &format!("(set by {name})")));
+    tenant.until("Database/db", stuck).await?;
+
+    let place = format!("Lease/{name}");
+    let renew = |seconds_ago: i64| json!({ "spec": lease(&name, seconds_ago)["spec"] });
+    let expect = async |is_gone: bool, parts: &[&str]| {
+        let (signs, gone) = signs_of_life(&tenant, &finalizer).await?;
+        let evidence = signs["evidence"].as_str().unwrap_or_default();
+        ensure!(gone == is_gone && parts.iter().all(|part| evidence.contains(part)), "{parts:?}: {signs:#}");
+        anyhow::Ok(())
+    };
+    tenant.change(&place, renew(0)).await?;
+    expect(false, &["Lease", "was renewed at"]).await?;
+    // Its Lease has run out, and its pod runs: it may have lost a connection.
+    tenant.change(&place, renew(61)).await?;
+    expect(false, &["has not been renewed since", "1 running pod"]).await?;
+    tenant.change(&format!("Deployment/{name}"), json!({ "spec": { "replicas": 0 } })).await?;
+    let none = StateExpectation::new("without pods", |web| web["status"]["replicas"].is_null());
+    tenant.until(&format!("Deployment/{name}"), none).await?;
+    let last_write = format!("field manager {name} last wrote this object at 20");
+    tenant.change(&place, renew(61)).await?;
+    let without_pod = format!("no running pod with the name {name}");
+    expect(true, &[&without_pod, "has not been renewed since", &last_write]).await?;
+    // One that ends in order lets its Lease go: nobody waits for a minute.
+    let mut released = renew(0);
+    released["spec"]["holderIdentity"] = json!("");
+    tenant.change(&place, released).await?;
+    expect(true, &[&without_pod, &last_write]).await?;
+    tenant.delete(&place).await?;
+    expect(true, &[&format!("no Lease and no running pod with the name {name}"), &last_write]).await?;
+    let object = format!("database.{}/db", tenant.group);
+    let (code, out, err) = run(&tenant, &["wait", &object, "--for=delete", "--timeout=1s"]).await?;
+    ensure!(code == 124 && out.contains(&format!("{finalizer} is ownerless")), "{out}{err}");
+
+    // It is started again, and does what it has to.
+    tenant.change(&format!("Deployment/{name}"), json!({ "spec": { "replicas": 1 } })).await?;
+    tenant.until(&format!("Deployment/{name}"), says("Available", "True")).await?;
+    expect(false, &["1 running pod"]).await?;
+    tenant.change("Database/db", json!({ "metadata": { "finalizers": null } })).await?;
     tenant.until("Database/db", gone()).await?;
     Ok(())
 }

@@ -40,7 +40,7 @@ async fn ready_tenant_beside(
 }
 
 /// Every replica of the workload is there and available, and its controller has seen its spec.
-fn whole(replicas: i64) -> StateExpectation {
+pub(crate) fn whole(replicas: i64) -> StateExpectation {
     StateExpectation::new("every replica is available", move |workload| {
         let status = &workload["status"];
         status["availableReplicas"] == replicas
@@ -50,7 +50,7 @@ fn whole(replicas: i64) -> StateExpectation {
 }
 
 /// So many replicas are there, of which so many are available.
-fn available(available: i64, replicas: i64) -> StateExpectation {
+pub(crate) fn available(available: i64, replicas: i64) -> StateExpectation {
     StateExpectation::new("so many replicas are available", move |workload| {
         let status = &workload["status"];
         (&status["availableReplicas"], &status["replicas"]) == (&json!(available), &json!(replicas))
@@ -128,7 +128,7 @@ async fn a_new_template_and_a_loss_beyond_the_budget_are_told() -> Result<()> {
 }
 
 /// What evictions may take away of the pods of a workload.
-fn disruption_budget(app: &str, bound: &str, amount: &Value) -> Value {
+pub(crate) fn disruption_budget(app: &str, bound: &str, amount: &Value) -> Value {
     json!({
         "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": { "name": app },
         "spec": { "selector": { "matchLabels": { "app": app } }, bound: amount },

@@ -59,7 +59,7 @@ async fn with_a_clock_that_is_off(word: &str, off: &str, ahead: fn(f64) -> bool)
     Ok(())
 }
 
-fn moment(text: &Value) -> Result<k8s_openapi::jiff::Timestamp> {
+pub(crate) fn moment(text: &Value) -> Result<k8s_openapi::jiff::Timestamp> {
     Ok(text.as_str().context("no moment")?.parse()?)
 }
 

@@ -230,10 +230,7 @@ async fn scale_by_subresource(
 
 #[tokio::test]
 async fn autoscalers_that_scale_and_two_that_fight_over_it_are_told_nobody() -> Result<()> {
-    // Under chatter a parent is evaluated once a second by default, and may be met twice in a row at a moment at which a controller
-    // has not seen the newest number.
-    let policy = json!({ "debounce": { "quiet": "5ms", "cap": "20ms" } });
-    let (tenant, _rollcall) = ready_on_nodes("autoscaled", policy, 1).await?;
+    let (tenant, _rollcall) = ready_on_nodes("autoscaled", json!({}), 1).await?;
     let recorder = StateRecorder::start(&tenant, &["Database", "Deployment", "StatefulSet"]).await?;
     let places = [("Deployment/web", 4), ("StatefulSet/store", 3)];
     for (place, at_first) in places {

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use readiness::Time;
 use readiness::rollup::{ChildWeight, LevelTally};
+use readiness::{Steadiness, Time};
 
 use super::{UnreadyEntry, UnreadySet};
 use crate::ids::ObjectId;
@@ -98,6 +98,14 @@ impl ChildCounts {
         if !weight.is_ready() {
             self.unready.insert(UnreadyEntry { weight, ..entry });
         }
+    }
+
+    /// Returns `true` if the controller of some child, which could be counted on until then, has not observed its spec.
+    pub(crate) fn has_unobserved(&self) -> bool {
+        let is_some = |tally: &LevelTally| {
+            tally.steady_count(Steadiness::Unobserved) > tally.steady_count(Steadiness::Available)
+        };
+        self.groups.iter().any(|(_, tally)| is_some(tally))
     }
 
     /// Adds an edge from a child; with its `name` where names are to be kept. One on a cycle is not counted.

@@ -1,10 +1,12 @@
 //! Evaluation of one parent under one policy.
 
-use readiness::rollup::ParentReason;
+use readiness::rollup::{ChildWeight, ParentReason};
 use readiness::{Level, OptionalTime, Steadiness, Time};
 use timer::DebounceState;
 
-use super::{ChildCounts, GenerationProgress, GenerationProof, ObservedParent, QueuePosition, StageEvent};
+use super::{
+    ChildCounts, GenerationProgress, GenerationProof, ObservedParent, QueuePosition, StageEvent, UnreadyEntry,
+};
 use crate::critical_tally::CriticalTally;
 use crate::evaluate::evaluate_parent;
 use crate::evidence::{HandledEvidence, ReportedFailure};
@@ -49,6 +51,17 @@ pub(crate) struct EvaluationChanges {
 }
 
 impl ParentEvaluation {
+    /// Changes the weight of a child; the entry has to equal the one that was added.
+    pub(crate) fn reweigh_child(&mut self, entry: UnreadyEntry, weight: ChildWeight) {
+        self.children.reweigh_child(entry, weight);
+        if entry.weight.steadiness() == Steadiness::Unobserved
+            && !self.children.has_unobserved()
+            && let Some(observed) = &mut self.observed
+        {
+            observed.phase.steady.note_observed();
+        }
+    }
+
     pub(crate) fn new(parent: ObjectId, policy: PolicyId) -> Self {
         ParentEvaluation {
             parent,

@@ -24,6 +24,9 @@ struct UnreadySpan {
     /// How far they can be counted on, and since when just so far.
     steadiness: Steadiness,
     steady_since: Time,
+    /// All children have come to be observed since: what is not observed now is something else than what was not observed
+    /// before, though nobody looked in between.
+    all_observed: bool,
     /// Since when some have been in no state that can be counted on, now or before.
     unsteady_since: Option<Time>,
 }
@@ -64,6 +67,13 @@ impl SteadyPhase {
         appeared_at <= self.whole_at
     }
 
+    /// All children have come to be observed by their controllers.
+    pub(crate) fn note_observed(&mut self) {
+        if let Some(span) = &mut self.unready {
+            span.all_observed = true;
+        }
+    }
+
     /// Returns the time until which the answer stands on children that can be counted on so far; `None` if it does not.
     pub(crate) fn keep_until(
         &mut self,
@@ -71,9 +81,15 @@ impl SteadyPhase {
         limits: SteadyLimits,
         now: Time,
     ) -> Option<Time> {
-        let first = UnreadySpan { since: now, steadiness, steady_since: now, unsteady_since: None };
+        let first = UnreadySpan {
+            since: now,
+            steadiness,
+            steady_since: now,
+            all_observed: false,
+            unsteady_since: None,
+        };
         let span = self.unready.get_or_insert_with(|| Box::new(first));
-        if span.steadiness != steadiness {
+        if std::mem::take(&mut span.all_observed) || span.steadiness != steadiness {
             (span.steadiness, span.steady_since) = (steadiness, now);
         }
         let until = match steadiness {

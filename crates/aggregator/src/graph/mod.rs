@@ -327,7 +327,7 @@ impl ChildGraph {
                 && let Some(held) = self.evaluations.find_mut(edge.evaluation)
             {
                 let entry = UnreadyEntry { weight: was, group: edge.group, kind: *kind, child };
-                held.children.reweigh_child(entry, weight);
+                held.reweigh_child(entry, weight);
                 moved.push(edge.evaluation);
             }
         }

@@ -54,6 +54,29 @@ fn steady_under_churn() {
     assert_eq!(w.engine.take_counts().saved_flips, 2, "once scaled, once more");
 }
 
+/// Scales a child eleven times a second for five seconds, each time observed within 87 ms.
+fn scale_all_the_time(w: &mut EngineHarness, child: &str) {
+    for _ in 0..54 {
+        weigh(w, child, UNOBSERVED);
+        w.run(87);
+        weigh(w, child, AVAILABLE);
+        w.run(6);
+    }
+}
+
+#[test]
+fn a_controller_that_observes_each_number_at_once_is_not_late_however_many_there_are() {
+    let mut w = ready_with(tolerant());
+    let turns = w.turns.len();
+    scale_all_the_time(&mut w, "web");
+    assert_eq!(w.turns.len(), turns, "{:?}", w.turns.last());
+    assert_eq!(w.says("db"), "AllChildrenReady");
+    // One that does not observe is not hidden by another that does.
+    weigh(&mut w, "store", UNOBSERVED);
+    scale_all_the_time(&mut w, "web");
+    assert_eq!(w.says("db"), "ChildrenProgressing");
+}
+
 #[test]
 fn an_answer_that_stands_on_less_than_ready_children_is_known_to() {
     let mut w = ready_with(tolerant());

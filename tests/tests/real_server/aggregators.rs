@@ -172,7 +172,7 @@ impl PeerParent {
                 .and(mentions("Ready", "(1 of them say otherwise than their children)")),
             _ => says("Accepted", "True").and(because("Accepted", "Shadow")).and(mentions(
                 "Accepted",
-                &format!("the status of a {} is not for others to write", self.api.2),
+                &format!("the status of {} objects is not for others to write", self.api.2),
             )),
         };
         let counted = StateExpectation::new("its parent is counted as not ready", |policy: &Value| {

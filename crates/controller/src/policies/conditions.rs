@@ -200,7 +200,7 @@ fn accepted_condition(policy: &FoundPolicy, decided: &DecidedPolicy<'_>) -> Cond
         (None, Some(used)) if used.compiled.shadow => {
             let parent = &used.compiled.parent;
             let whose = if is_status_owned_by_others(&parent.group) {
-                format!("the status of a {} is not for others to write: ", parent.kind)
+                format!("the status of {} objects is not for others to write: ", parent.kind)
             } else {
                 String::new()
             };

@@ -84,6 +84,23 @@ pub(crate) const fn requirement_values(at: &'static str) -> AdmissionRule {
     )
 }
 
+pub(crate) const fn one_language(at: &'static str) -> AdmissionRule {
+    rule(
+        at,
+        "[has(self.cel), has(self.lua), has(self.profile), has(self.rules)].filter(x, x).size() == 1",
+        "exactly one of cel, lua, profile, rules",
+    )
+}
+
+pub(crate) const fn remembers_own_outcome(at: &'static str) -> AdmissionRule {
+    field_rule(
+        at,
+        ".afterDeletion",
+        "!has(self.afterDeletion) || self.afterDeletion == 'forget' || !has(self.ready)",
+        "remembers the Job's own outcome and cannot be combined with ready; remove ready",
+    )
+}
+
 /// An outcome that is to be remembered is that of a Job which its parent owns.
 const fn after_deletion(only: &'static str, message: &'static str) -> AdmissionRule {
     field_rule("children[*]", ".afterDeletion", only, message)
@@ -151,17 +168,10 @@ pub const ADMISSION_RULES: &[AdmissionRule] = &[
          ((!has(self.find.labels) || size(self.find.labels) == 0) && !has(self.find.refs))",
         "only supported for Jobs found by ownerReference; remove find",
     ),
-    after_deletion(
-        "!has(self.afterDeletion) || self.afterDeletion == 'forget' || !has(self.ready)",
-        "remembers the Job's own outcome and cannot be combined with ready; remove ready",
-    ),
+    remembers_own_outcome("children[*]"),
     label_key("children[*].ignore.selector.matchExpressions[*].key"),
     requirement_values("children[*].ignore.selector.matchExpressions[*]"),
-    rule(
-        "children[*].ready",
-        "[has(self.cel), has(self.lua), has(self.profile), has(self.rules)].filter(x, x).size() == 1",
-        "exactly one of cel, lua, profile, rules",
-    ),
+    one_language("children[*].ready"),
     rule(
         "children[*].ready.rules",
         "self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?/)?[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",

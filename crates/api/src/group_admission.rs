@@ -1,7 +1,8 @@
 //! Validation rules for the fields of a ReadinessGroup.
 
 use crate::admission::{
-    AdmissionRule, duration, field_rule, group, kind, label_key, requirement_values, rule,
+    AdmissionRule, duration, field_rule, group, kind, label_key, one_language, remembers_own_outcome,
+    requirement_values, rule,
 };
 
 /// All rules of a group.
@@ -51,6 +52,14 @@ pub const GROUP_ADMISSION_RULES: &[AdmissionRule] = &[
          (!has(self.category) && (!has(self.kinds) || self.kinds.all(k, k.kind == 'Job' && has(k.group) && k.group == 'batch')) && \
          (!has(self.objects) || self.objects.all(o, o.kind == 'Job' && o.apiVersion.startsWith('batch/'))))",
         "only supported for Jobs (group batch); make other kinds another member",
+    ),
+    remembers_own_outcome("members[*]"),
+    one_language("members[*].ready"),
+    field_rule(
+        "members[*].ready",
+        ".rules",
+        "!has(self.rules)",
+        "only a ReadinessPolicy, which an administrator writes, judges by the scripts of a ConfigMap; copy the script to lua",
     ),
     category("members[*].category"),
     label_value("members[*].helmRelease"),

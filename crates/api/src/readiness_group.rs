@@ -12,7 +12,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::children::{AfterDeletion, ChildRole, ExpectSpec, IgnoreSpec, number_or_text, quorum};
+use crate::children::{AfterDeletion, ChildRole, ExpectSpec, IgnoreSpec, ReadyRule, number_or_text, quorum};
 use crate::policy::{AvailabilityMode, LimitsSpec, five_seconds, zero_seconds};
 use crate::policy_status::PolicyCondition;
 use crate::selectors::label_map;
@@ -152,6 +152,10 @@ pub struct GroupMember {
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "number_or_text")]
     #[schemars(schema_with = "quorum")]
     pub quorum: Option<String>,
+    /// Readiness rule for these objects, as in a policy; not `rules`, whose ConfigMap only an administrator's ReadinessPolicy
+    /// names. It is evaluated on objects of namespaces with such a group only. Defaults to Rollcall's built-in rule for the kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready: Option<ReadyRule>,
 }
 
 /// Kind of members, in the version that the API server prefers: all that judge a kind share one.

@@ -231,6 +231,10 @@ fn full_group() -> Value {
             "afterDeletion": "remember",
             "ignore": { "selector": selector },
             "quorum": "80%",
+            "ready": {
+                "cel": { "current": "a", "inProgress": "b", "failed": "c" },
+                "lua": "return {}", "profile": "argocd", "rules": "argocd-cm",
+            },
         }],
         "after": [{ "name": "base" }],
         "settle": "5s",

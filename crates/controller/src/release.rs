@@ -18,7 +18,8 @@ use watcher::{ApiFailureCause, ApiKind, LiveReadError, ParentObject, get_live, l
 use crate::needed_kinds::read_needed_kinds;
 use crate::policies::namespace_kind;
 use policy::{
-    CompiledPolicy, FoundPolicy, GROUP_KIND, GroupName, WrittenPolicy, policies_of_groups, read_group,
+    CompiledPolicy, FoundPolicy, GROUP_KIND, GroupName, PolicySettings, WrittenPolicy, policies_of_groups,
+    read_group,
 };
 use rollcall_core::refusal;
 
@@ -344,7 +345,9 @@ pub async fn list_selected_policies(
     };
     let groups: Vec<_> = groups.iter().filter(is_selected).map(read_group).collect();
     let served = read_needed_kinds(client, groups.iter()).await;
-    let of_groups = policies_of_groups(groups.iter(), selector, &served);
+    // What it wrote, and which rights it needs, does not depend on the limits.
+    let settings = PolicySettings::with_stuck_after(Duration::ZERO);
+    let of_groups = policies_of_groups(groups.iter(), selector, &served, &settings);
     let policies = policies.iter().filter(is_selected).map(policy::read_policy).chain(of_groups).collect();
     Ok(ReadablePolicies { policies, unread_groups })
 }

@@ -4,7 +4,8 @@ use aggregator::{KindId, PolicyId};
 use readiness::StuckLimits;
 use serde_json::{Value, json};
 use watcher::plan::{
-    AllowedNamespaces, AssessmentRule, ChildRule, FindChildrenBy, Interest, OutcomeRetention, ParentRule,
+    AllowedNamespaces, AssessmentRule, ChildRule, FindChildrenBy, Interest, NamespaceScope, OutcomeRetention,
+    ParentRule,
 };
 use watcher::reflector::{ParentOutcomes, Reflector};
 use watcher::{ParentObject, ReflectorObject};
@@ -30,6 +31,7 @@ pub(crate) fn remembering_reflector() -> Reflector {
         allowed: AllowedNamespaces::default(),
         ignore: None,
         made_by_none_of: [].into(),
+        scope: NamespaceScope::default(),
         retention: OutcomeRetention::Remember,
     };
     let reflector = Reflector::new(|| ());

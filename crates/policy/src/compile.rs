@@ -12,8 +12,8 @@ use api::policy::{
 use readiness::{RuleKind, StuckLimits};
 use rollcall_cel::ProofExpression;
 use watcher::plan::{
-    KopfMarkRule, LabelMatcher, ObservedGenerationRule, OutcomeRetention, OwnStatusRule, ProofRule,
-    ShapeMatcher,
+    KopfMarkRule, LabelMatcher, NamespaceScope, ObservedGenerationRule, OutcomeRetention, OwnStatusRule,
+    ProofRule, ShapeMatcher,
 };
 
 use super::groups::{CompiledGroup, compile_groups, default_groups};
@@ -39,6 +39,8 @@ pub struct CompiledPolicy {
     pub selector: LabelMatcher,
     /// Label selector of the parents' namespaces.
     pub namespace_selector: Option<LabelMatcher>,
+    /// Namespaces of the parents.
+    pub scope: NamespaceScope,
     /// Selects ReadinessGroups by what they ask for.
     pub shape: Option<ShapeMatcher>,
     /// Groups of children.
@@ -134,6 +136,7 @@ pub(super) fn compile_checked(
     let parent = KindRef { group: spec.parent.group.clone(), version: None, kind: spec.parent.kind.clone() };
     let mut check = PolicyChecker {
         problems,
+        rules: Vec::new(),
         settings,
         protected_parent: settings.is_protected(&parent).then_some(parent.kind),
     };
@@ -165,6 +168,7 @@ pub(super) fn compile_checked(
         },
         selector: compile_selector(spec.parent.selector.as_ref()).unwrap_or_default(),
         namespace_selector: compile_selector(spec.parent.namespace_selector.as_ref()),
+        scope: NamespaceScope::default(),
         shape: None,
         groups,
         min,

@@ -5,14 +5,18 @@ use std::sync::Arc;
 use aggregator::JointCount;
 use api::ReadinessPolicySpec;
 use api::policy::{ChildRole, ChildSpec};
+use watcher::plan::NamespaceScope;
 use watcher::status::OF_CATEGORY;
 
 use super::admission::check_spec;
 use super::compile::{CompiledPolicy, JointExpectation, compile_checked};
-use super::group_selection::{CategoryMembers, EARLIER_GROUPS, GroupSelection};
+use super::group_selection::{
+    CategoryMembers, EARLIER_GROUPS, GROUP_KIND, GroupSelection, MEMBERS, member_of,
+};
 use super::groups::CompiledGroup;
 use super::problem::PolicyProblem;
 use super::protected_kinds::PolicySettings;
+use super::ready_rule::GroupRule;
 
 /// What the kinds of a category have in common: how many of their objects there are in all, and that none of them counts which an
 /// object of another one has made. Its controller counts, and waits for it: a Deployment does for its ReplicaSets and Pods, which
@@ -37,6 +41,45 @@ fn join_kinds(children: &mut [CompiledGroup], categories: &[CategoryMembers]) ->
     joint
 }
 
+/// What a rule says of Rollcall's own objects would rest on what Rollcall has written.
+fn refuse_rules_on_own_kinds(spec: &ReadinessPolicySpec) -> impl Iterator<Item = PolicyProblem> {
+    let is_own = |(_, child): &(usize, &ChildSpec)| child.ready.is_some() && child.kind.group == GROUP_KIND.0;
+    spec.children.iter().enumerate().filter(is_own).map(|(at, child)| PolicyProblem {
+        field: format!("spec.children[{at}].ready"),
+        what: format!("no rule judges a {}, which Rollcall writes itself: remove ready", child.kind.kind),
+        at: None,
+    })
+}
+
+/// The problems by the fields of the group, each once: the kinds of a member share its rule.
+fn name_members(problems: Vec<PolicyProblem>, spec: &ReadinessPolicySpec) -> Vec<PolicyProblem> {
+    let field_of_group = |field: &str| {
+        let (at, rest) = field.strip_prefix("spec.children[")?.split_once(']')?;
+        let member = member_of(spec.children.get(at.parse::<usize>().ok()?)?)?;
+        Some(format!("{MEMBERS}[{member}]{rest}"))
+    };
+    let mut named: Vec<PolicyProblem> = Vec::new();
+    for problem in problems {
+        let field = field_of_group(&problem.field).unwrap_or(problem.field);
+        let problem = PolicyProblem { field, ..problem };
+        if !named.contains(&problem) {
+            named.push(problem);
+        }
+    }
+    named
+}
+
+/// Whoever writes a group has its rules evaluated where such groups are and nowhere else: not even the time that a rule takes may
+/// tell of an object in another namespace. By its source, what such a rule costs is not counted for a policy that has the same.
+fn keep_within(children: &mut [CompiledGroup], scope: &NamespaceScope) {
+    for child in children {
+        child.scope = scope.clone();
+        if let Some(GroupRule::Own { source, .. }) = &mut child.rule {
+            *source = format!("of groups: {source}").into();
+        }
+    }
+}
+
 /// Compiles what stands for these ReadinessGroups. A group with members that have to be ready is never ready without one,
 /// whatever comes before it.
 pub(super) fn compile_for_groups(
@@ -48,8 +91,10 @@ pub(super) fn compile_for_groups(
     // No policy of the cluster may name this kind, nor remember what its parents select: they may select it anywhere.
     problems
         .retain(|problem| problem.field != "spec.parent.group" && !problem.field.ends_with(".afterDeletion"));
-    let compiled = compile_checked(spec, settings, problems)?;
-    let GroupSelection { shape, labels, categories, .. } = groups.clone();
+    problems.extend(refuse_rules_on_own_kinds(spec));
+    let compiled =
+        compile_checked(spec, settings, problems).map_err(|problems| name_members(problems, spec))?;
+    let GroupSelection { shape, labels, categories, scope, .. } = groups.clone();
     let is_earlier = |child: &ChildSpec| {
         child.find.as_ref().is_some_and(|find| find.refs.as_deref() == Some(EARLIER_GROUPS))
     };
@@ -62,6 +107,15 @@ pub(super) fn compile_for_groups(
     for (group, child) in children.iter_mut().zip(&spec.children) {
         group.is_prerequisite = is_earlier(child);
     }
+    keep_within(&mut children, &scope);
     let joint = if shape.is_refused() { Vec::new() } else { join_kinds(&mut children, &categories) };
-    Ok(CompiledPolicy { joint, shape: Some(shape), selector: labels, groups: children, min, ..compiled })
+    Ok(CompiledPolicy {
+        joint,
+        scope,
+        shape: Some(shape),
+        selector: labels,
+        groups: children,
+        min,
+        ..compiled
+    })
 }

@@ -2,13 +2,28 @@
 
 use std::ops::Range;
 
-use watcher::plan::{LabelMatcher, ShapeMatcher};
+use api::policy::ChildSpec;
+use watcher::plan::{LabelMatcher, NamespaceScope, ShapeMatcher};
 
 /// API group and kind of ReadinessGroups.
 pub const GROUP_KIND: (&str, &str) = ("rollcall.dev", "ReadinessGroup");
 
 /// Where a ReadinessGroup names those that come before it.
 pub(super) const EARLIER_GROUPS: &str = "spec.after[*]";
+
+/// Where a ReadinessGroup has its members.
+pub(super) const MEMBERS: &str = "spec.members";
+
+/// Place of the member that an entry of a policy stands for: it selects by what that says.
+pub(super) fn member_of(child: &ChildSpec) -> Option<usize> {
+    let find = child.find.as_ref()?;
+    let paths = find.refs.iter().chain(find.labels.values());
+    let of_member = |path: &String| {
+        let (_, place) = path.split_once(MEMBERS)?;
+        place.strip_prefix('[')?.split_once(']')?.0.parse().ok()
+    };
+    paths.into_iter().find_map(of_member)
+}
 
 /// A ReadinessGroup in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +56,8 @@ pub struct GroupSelection {
     pub(super) categories: Vec<CategoryMembers>,
     /// Labels by which this release is for them.
     pub(super) labels: LabelMatcher,
+    /// Their namespaces, and those of their members.
+    pub(super) scope: NamespaceScope,
     /// The one that it was read from; `None` for all of that shape.
     pub(super) group: Option<GroupName>,
 }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use aggregator::{ChildGroup, GroupRole, Quorum};
 use api::policy::{AfterDeletion, ChildRole, ChildSpec, FindSpec, KindRef, ReadyRule};
 use rollcall_cel::CountExpression;
-use watcher::plan::{AllowedNamespaces, LabelMatcher, OutcomeRetention, ParentTemplate, ReferencePath};
+use watcher::plan::{
+    AllowedNamespaces, LabelMatcher, NamespaceScope, OutcomeRetention, ParentTemplate, ReferencePath,
+};
 
 use super::policy_checker::{PolicyChecker, compile_selector};
 use super::problem::PolicyProblem;
@@ -49,6 +51,8 @@ pub struct CompiledGroup {
     pub ignore: Option<LabelMatcher>,
     /// Group and kind of controllers whose objects are excluded.
     pub made_by_none_of: Arc<[(Box<str>, Box<str>)]>,
+    /// Namespaces of the children.
+    pub scope: NamespaceScope,
     /// Critical or optional.
     pub role: GroupRole,
     /// Minimum number of children.
@@ -117,6 +121,7 @@ pub(super) fn default_groups() -> Vec<CompiledGroup> {
         names: Vec::new(),
         ignore: None,
         made_by_none_of: Arc::default(),
+        scope: NamespaceScope::default(),
         role: GroupRole::Critical,
         min: 0,
         max: None,
@@ -166,6 +171,7 @@ fn compile_group(check: &mut PolicyChecker<'_>, at: u8, field: &str, child: &Chi
         names,
         ignore: compile_selector(selector),
         made_by_none_of: Arc::default(),
+        scope: NamespaceScope::default(),
         role: if optional { GroupRole::Optional } else { GroupRole::Critical },
         min: expect.min.unwrap_or(default_min),
         max: expect.max,
@@ -191,7 +197,7 @@ fn compile_rule(
         check.add_problem(&format!("{field}.ready"), what);
         return None;
     }
-    let compiled = super::ready_rule::compile_ready_rule(ready);
+    let compiled = check.compile_ready(ready);
     let place = |problem: PolicyProblem| PolicyProblem {
         field: format!("{field}.ready{}", problem.field),
         ..problem

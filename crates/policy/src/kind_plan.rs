@@ -92,6 +92,7 @@ impl KindPlan {
             allowed: group.allowed.clone(),
             ignore,
             made_by_none_of: group.made_by_none_of.clone(),
+            scope: group.scope.clone(),
             retention: group.after,
         };
         self.interest.child.push(rule);

@@ -202,7 +202,7 @@ fn parent_rule(policy: &PolicyInUse) -> ParentRule {
         policy: policy.id,
         selector: compiled.selector.clone(),
         namespace_selector: compiled.namespace_selector.clone(),
-        namespaces: Vec::new(),
+        namespaces: compiled.scope.clone(),
         shape: compiled.shape.clone(),
         condition: compiled.condition.as_str().into(),
         fallback: compiled.fallback.as_deref().map(Into::into),

@@ -2,17 +2,20 @@
 
 use std::time::Duration;
 
-use api::policy::{LabelSelector, SelectorOperator};
+use api::policy::{LabelSelector, ReadyRule, SelectorOperator};
 use watcher::plan::{LabelMatchTerm, LabelMatcher, ParentTemplate};
 
 use super::problem::PolicyProblem;
 use super::protected_kinds::PolicySettings;
+use super::ready_rule::{GroupRule, compile_ready_rule};
 
 /// What is wrong so far. The API server's own checks come first; what they allow is checked only by what it says to a
 /// compiler.
 pub(super) struct PolicyChecker<'s> {
     pub(super) problems: Vec<PolicyProblem>,
     pub(super) settings: &'s PolicySettings,
+    /// Rules that were compiled, each once: the entries of a group's member have the same.
+    pub(super) rules: Vec<(ReadyRule, Result<GroupRule, Vec<PolicyProblem>>)>,
     /// Kind of the parent, if no rule may read more of it than its metadata.
     pub(super) protected_parent: Option<String>,
 }
@@ -23,6 +26,15 @@ impl PolicyChecker<'_> {
         if !self.problems.iter().any(|known| known.field == field) {
             self.problems.push(PolicyProblem { field: field.to_owned(), what: what.into(), at: None });
         }
+    }
+
+    pub(super) fn compile_ready(&mut self, ready: &ReadyRule) -> Result<GroupRule, Vec<PolicyProblem>> {
+        if let Some((_, known)) = self.rules.iter().find(|(rule, _)| rule == ready) {
+            return known.clone();
+        }
+        let compiled = compile_ready_rule(ready);
+        self.rules.push((ready.clone(), compiled.clone()));
+        compiled
     }
 
     /// Parses a duration; zero where it is none.

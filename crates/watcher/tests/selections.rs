@@ -7,8 +7,8 @@ use readiness::{StuckLimits, Time};
 use serde_json::{Value, json};
 use timer::Seed;
 use watcher::plan::{
-    AllowedNamespaces, AssessmentRule, ChildRule, FindChildrenBy, Interest, LabelRule, OutcomeRetention,
-    ParentRule, ParentTemplate,
+    AllowedNamespaces, AssessmentRule, ChildRule, FindChildrenBy, Interest, LabelRule, NamespaceScope,
+    OutcomeRetention, ParentRule, ParentTemplate,
 };
 use watcher::reflector::Reflector;
 use watcher::{ParentObject, ReflectorObject};
@@ -27,6 +27,7 @@ fn child(group: u8, find: FindChildrenBy) -> ChildRule {
         allowed: AllowedNamespaces::default(),
         ignore: None,
         made_by_none_of: [].into(),
+        scope: NamespaceScope::default(),
         retention: OutcomeRetention::Forget,
     }
 }

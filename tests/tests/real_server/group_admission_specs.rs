@@ -25,6 +25,11 @@ fn ignoring(expression: Value) -> Value {
     of(json!({ "kinds": [{ "kind": "Pod" }], "labels": { "a": "b" }, "ignore": selector }))
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "a part is written where it is passed")]
+fn judged(ready: Value) -> Value {
+    of(json!({ "kinds": [{ "kind": "Pod" }], "labels": { "a": "b" }, "ready": ready }))
+}
+
 /// Each is refused, and for one reason.
 pub(crate) fn group_cases() -> Vec<Value> {
     let (pods, jobs) = (json!([{ "kind": "Pod" }]), json!([{ "group": "batch", "kind": "Job" }]));
@@ -66,6 +71,14 @@ pub(crate) fn group_cases() -> Vec<Value> {
         of(json!({ "category": "All", "labels": { "a": "b" } })),
         of(json!({ "category": "", "labels": { "a": "b" } })),
         of(json!({ "category": "x".repeat(64), "labels": { "a": "b" } })),
+        judged(json!({})),
+        judged(json!({ "lua": "return nil", "profile": "flux" })),
+        judged(json!({ "rules": "argocd-cm" })),
+        judged(json!({ "cel": { "current": "" } })),
+        judged(json!({ "cel": { "current": "x".repeat(4_097) } })),
+        judged(json!({ "lua": "x".repeat(65_537) })),
+        of(json!({ "kinds": jobs, "labels": { "a": "b" }, "afterDeletion": "remember",
+            "ready": { "profile": "flux" } })),
         of_kind(json!({ "group": "*", "kind": "Pod" })),
         of_kind(json!({ "kind": "x/y" })),
         ignoring(json!({ "key": "-", "operator": "Exists" })),

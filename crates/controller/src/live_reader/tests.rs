@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use timer::{ResyncPace, Seed};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use watcher::plan::{
-    AllowedNamespaces, AssessmentRule, ChildRule, FindChildrenBy, Interest, OutcomeRetention,
+    AllowedNamespaces, AssessmentRule, ChildRule, FindChildrenBy, Interest, NamespaceScope, OutcomeRetention,
 };
 use watcher::reflector::Reflector;
 use watcher::{ApiKind, ParentObject, ReflectorObject};
@@ -194,6 +194,7 @@ fn interest() -> Interest {
             allowed: AllowedNamespaces::default(),
             ignore: None,
             made_by_none_of: [].into(),
+            scope: NamespaceScope::default(),
             retention: OutcomeRetention::Forget,
         }],
         ..Interest::for_kind(KIND, "apps", "Deployment")

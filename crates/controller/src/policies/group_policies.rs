@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use policy::{FoundGroup, FoundPolicy, depend_on_served_kinds, policies_of_groups, read_group};
+use policy::{
+    FoundGroup, FoundPolicy, PolicySettings, depend_on_served_kinds, policies_of_groups, read_group,
+};
 use rollcall_core::StagedList;
 use timer::{Backoff, Seed};
 use tokio::time::{Instant, sleep_until};
@@ -67,7 +69,11 @@ impl GroupPolicies {
     }
 
     /// Handles an event of the groups' watch; `true` where a new plan is due at once.
-    pub(super) fn apply_event(&mut self, event: FollowEvent<ParentObject>) -> bool {
+    pub(super) fn apply_event(
+        &mut self,
+        event: FollowEvent<ParentObject>,
+        settings: &PolicySettings,
+    ) -> bool {
         let was_listed = self.groups.items().is_some();
         match event {
             FollowEvent::Init => self.groups.begin_list(),
@@ -91,7 +97,7 @@ impl GroupPolicies {
             FollowEvent::InitDone => {
                 self.groups.finish_list();
                 if !was_listed {
-                    return self.decide_policies();
+                    return self.decide_policies(settings);
                 }
                 self.expect_change();
             }
@@ -118,7 +124,7 @@ impl GroupPolicies {
 
     /// Decides which policies stand for the groups; `true` if they are others than before. While it has to be read first which
     /// kinds are served, nothing is decided.
-    pub(super) fn decide_policies(&mut self) -> bool {
+    pub(super) fn decide_policies(&mut self, settings: &PolicySettings) -> bool {
         let Some(groups) = self.groups.items() else { return false };
         self.due = None;
         let now = Instant::now();
@@ -127,7 +133,7 @@ impl GroupPolicies {
         } else if !self.served.follow() {
             return false;
         }
-        let policies = policies_of_groups(groups.values(), &self.selector, self.served.known());
+        let policies = policies_of_groups(groups.values(), &self.selector, self.served.known(), settings);
         let has_changed = self.policies != policies;
         let is_first = self.decided_at.is_none_or(|at| at + PLANS_FORGOTTEN_AFTER <= now);
         self.plans = if is_first { 1 } else { self.plans.saturating_add(u32::from(has_changed)) };
@@ -193,6 +199,10 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    fn settings() -> PolicySettings {
+        PolicySettings::with_stuck_after(Duration::from_mins(10))
+    }
+
     fn group(name: &str, generation: i64, label: &str) -> ParentObject {
         let object = json!({
             "apiVersion": "rollcall.dev/v1alpha1", "kind": "ReadinessGroup",
@@ -205,12 +215,12 @@ mod tests {
 
     fn listed(groups: &[ParentObject]) -> GroupPolicies {
         let mut policies = GroupPolicies::default();
-        assert!(!policies.apply_event(FollowEvent::Init));
+        assert!(!policies.apply_event(FollowEvent::Init, &settings()));
         for group in groups {
-            assert!(!policies.apply_event(FollowEvent::InitApply(group.clone())));
+            assert!(!policies.apply_event(FollowEvent::InitApply(group.clone()), &settings()));
             assert!(policies.policies().is_empty(), "half a list makes no policy");
         }
-        assert_eq!(policies.apply_event(FollowEvent::InitDone), !groups.is_empty());
+        assert_eq!(policies.apply_event(FollowEvent::InitDone, &settings()), !groups.is_empty());
         policies
     }
 
@@ -226,22 +236,22 @@ mod tests {
     async fn what_selects_in_a_known_way_makes_no_plan_and_what_does_not_makes_few() {
         let mut policies = listed(&[group("a", 1, "app"), group("b", 1, "app")]);
         assert_eq!(in_force(&policies), 1);
-        policies.apply_event(FollowEvent::Apply(group("c", 1, "app")));
+        policies.apply_event(FollowEvent::Apply(group("c", 1, "app")), &settings());
         policies.wait_until_due().await;
-        assert!(!policies.decide_policies(), "another value");
+        assert!(!policies.decide_policies(&settings()), "another value");
         let (start, mut plans) = (Instant::now(), 0);
         for n in 0..600 {
-            policies.apply_event(FollowEvent::Apply(group("d", n, &format!("key-{n}"))));
+            policies.apply_event(FollowEvent::Apply(group("d", n, &format!("key-{n}"))), &settings());
             tokio::time::sleep(Duration::from_millis(100)).await;
             if policies.due.is_some_and(|due| due <= Instant::now()) {
-                plans += usize::from(policies.decide_policies());
+                plans += usize::from(policies.decide_policies(&settings()));
             }
         }
         assert!(start.elapsed() >= Duration::from_mins(1) && (2..=4).contains(&plans), "{plans}");
         assert_eq!(in_force(&policies), 2, "what no group asks for is forgotten");
         assert!(policies.shapes.len() <= 1 + 600 + 1, "those since the last plan");
         for n in 0..3_000 {
-            policies.apply_event(FollowEvent::Apply(group("e", n, &format!("other-{n}"))));
+            policies.apply_event(FollowEvent::Apply(group("e", n, &format!("other-{n}"))), &settings());
         }
         assert!(policies.shapes.len() <= MAX_HELD_SHAPES, "{}", policies.shapes.len());
     }
@@ -249,16 +259,16 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_a_relist_lacks_is_gone_when_it_is_complete() {
         let mut policies = listed(&[group("a", 1, "app"), group("b", 1, "team")]);
-        policies.apply_event(FollowEvent::Init);
-        policies.apply_event(FollowEvent::InitApply(group("a", 1, "app")));
+        policies.apply_event(FollowEvent::Init, &settings());
+        policies.apply_event(FollowEvent::InitApply(group("a", 1, "app")), &settings());
         assert!(policies.due.is_none());
-        policies.apply_event(FollowEvent::InitDone);
+        policies.apply_event(FollowEvent::InitDone, &settings());
         policies.wait_until_due().await;
-        assert!(policies.decide_policies());
+        assert!(policies.decide_policies(&settings()));
         assert_eq!(in_force(&policies), 1);
-        policies.apply_event(FollowEvent::Delete(group("a", 1, "app")));
+        policies.apply_event(FollowEvent::Delete(group("a", 1, "app")), &settings());
         policies.wait_until_due().await;
-        assert!(policies.decide_policies());
+        assert!(policies.decide_policies(&settings()));
         assert_eq!(policies.policies().len(), 0);
     }
 }

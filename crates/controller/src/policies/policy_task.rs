@@ -95,8 +95,8 @@ impl PolicyTask {
                 Some(event) = events.next() => {
                     self.on_policy_event(event, &mut state, granter.findings(), &mut statuses)
                 }
-                Some(event) = groups.next() => state.groups.apply_event(event),
-                () = state.groups.wait_until_due() => state.groups.decide_policies(),
+                Some(event) = groups.next() => state.groups.apply_event(event, &self.settings),
+                () = state.groups.wait_until_due() => state.groups.decide_policies(&self.settings),
                 Some(departure) = state.departures.next(&state.selector) => {
                     self.settle_departure(departure, &mut state)
                 }

@@ -1,6 +1,6 @@
 use aggregator::PolicyId;
 use watcher::plan::{
-    AllowedNamespaces, AssessmentRule, ChildRule, FindChildrenBy, Interest, OutcomeRetention,
+    AllowedNamespaces, AssessmentRule, ChildRule, FindChildrenBy, Interest, NamespaceScope, OutcomeRetention,
 };
 use watcher::wire::ChildObject;
 
@@ -25,6 +25,7 @@ fn interest() -> Interest {
             allowed: AllowedNamespaces::default(),
             ignore: None,
             made_by_none_of: [].into(),
+            scope: NamespaceScope::default(),
             retention: OutcomeRetention::Forget,
         }],
         ..Interest::for_kind(KIND, "apps", "Deployment")

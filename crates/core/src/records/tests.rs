@@ -4,7 +4,7 @@ use aggregator::{KindId, PolicyId};
 use readiness::StuckLimits;
 use watcher::plan::{
     AllowedNamespaces, AssessmentRule, ChildRule, FindChildrenBy, Interest, LabelMatchTerm, LabelMatcher,
-    OutcomeRetention, ParentRule, ShapeMatcher,
+    NamespaceScope, OutcomeRetention, ParentRule, ShapeMatcher,
 };
 use watcher::reflector::ListPass;
 use watcher::{ParentObject, ReflectorObject};
@@ -47,6 +47,7 @@ fn jobs() -> Interest {
             allowed: AllowedNamespaces::default(),
             ignore: None,
             made_by_none_of: [].into(),
+            scope: NamespaceScope::default(),
             retention: OutcomeRetention::Remember,
         }],
         ..Interest::for_kind(KindId(1), "batch", "Job")

@@ -10,6 +10,10 @@ use super::super::compile::CompiledPolicy;
 use super::super::protected_kinds::PolicySettings;
 use super::*;
 
+fn settings() -> PolicySettings {
+    PolicySettings::with_stuck_after(Duration::from_mins(10))
+}
+
 fn served_kind(namespaced: bool, categories: &[&str]) -> ServedKind {
     let categories = categories.iter().map(|category| (*category).into()).collect();
     ServedKind { namespaced, is_followable: true, categories }
@@ -48,8 +52,7 @@ fn policy(spec: &Value, served: &ServedKinds) -> FoundPolicy {
 }
 
 fn compiled(spec: &Value, served: &ServedKinds) -> CompiledPolicy {
-    let settings = PolicySettings::with_stuck_after(Duration::from_mins(10));
-    policy(spec, served).compile_spec(&settings).expect("it compiles")
+    policy(spec, served).compile_spec(&settings()).expect("it compiles")
 }
 
 fn refusal(spec: &Value, served: &ServedKinds) -> String {
@@ -170,7 +173,7 @@ fn the_ways_of_a_category_are_those_of_its_kinds() {
         read_group(&serde_json::from_value(object).expect("a group"))
     };
     let groups = [group("older", "a", 1), group("younger", "b", 2)];
-    let policies = policies_of_groups(groups.iter(), &LabelMatcher::default(), &served);
+    let policies = policies_of_groups(groups.iter(), &LabelMatcher::default(), &served, &settings());
     let in_force: BTreeSet<_> = policies
         .iter()
         .filter(|policy| !policy.groups.as_ref().is_some_and(GroupSelection::is_refused))

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use super::categories::{ExpandedShape, expand_shape};
 use super::{FoundGroup, cut, policy_of_expanded, refusal_of_others, refusal_of_shape};
 use crate::found_policy::FoundPolicy;
+use crate::protected_kinds::PolicySettings;
 use watcher::ServedKinds;
-use watcher::plan::{LabelMatcher, ShapeRefusal};
+use watcher::plan::{LabelMatcher, NamespaceScope, ShapeRefusal};
 
 /// Most ways to select, a member and a kind each, that are in force for groups of one namespace, beyond those that are for older
 /// ones elsewhere. Each object of a kind is indexed once for every way whose label keys it carries, wherever it is: without
@@ -30,11 +31,12 @@ const TAKE_A_KNOWN_WAY: &str = "select by the kinds, label keys and settings of 
 /// The policies by which these groups are judged, and what stands for one where a group is refused.
 ///
 /// `labels` are those by which this release is for groups: all of these have them. `served` has the kinds of categories, and the
-/// scopes of kinds.
+/// scopes of kinds. By `settings` some rules are refused.
 pub fn policies_of_groups<'g>(
     groups: impl Iterator<Item = &'g FoundGroup>,
     labels: &LabelMatcher,
     served: &ServedKinds,
+    settings: &PolicySettings,
 ) -> Vec<FoundPolicy> {
     let mut groups: Vec<_> = groups.collect();
     if groups.is_empty() {
@@ -61,15 +63,45 @@ pub fn policies_of_groups<'g>(
         let refusal = ShapeRefusal { why: cut(why).into(), by_namespace: BTreeMap::new() };
         refused.insert(shape.clone(), refusal);
     }
-    let mut policies: Vec<_> = quota
-        .in_force
-        .iter()
-        .filter_map(|shape| Some(policy_of_expanded(shape, expanded.remove(shape)?.ok()?, labels)))
-        .collect();
+    let in_force = quota.in_force.iter().filter_map(|shape| Some((shape, expanded.remove(shape)?.ok()?)));
+    let policy_in_force = |(shape, expanded)| {
+        let scope = scope_of(shape, &expanded, &groups);
+        let policy = policy_of_expanded(shape, expanded, labels, scope);
+        refuse_unless_compiled(policy, shape, labels, settings)
+    };
+    let mut policies: Vec<_> = in_force.map(policy_in_force).collect();
     let refused = refused.into_iter().take(MAX_NAMED_REFUSALS);
     policies.extend(refused.map(|(shape, refusal)| refusal_of_shape(&shape, refusal, labels)));
     policies.push(refusal_of_others(NOT_IN_FORCE, labels));
     policies
+}
+
+/// The namespaces in which groups of a shape are judged. A rule that groups bring is evaluated in their own ones only, and comes into
+/// force in another one as a new shape does.
+fn scope_of(shape: &Arc<str>, expanded: &ExpandedShape, groups: &[&FoundGroup]) -> NamespaceScope {
+    if expanded.spec.children.iter().all(|child| child.ready.is_none()) {
+        return NamespaceScope::default();
+    }
+    let is_of_shape = |group: &&&FoundGroup| group.shape.as_ref() == Ok(shape);
+    NamespaceScope::only(groups.iter().filter(is_of_shape).map(|group| &*group.namespace))
+}
+
+/// The policy, or where it has a rule that cannot be, the one that says so. It has taken its ways: how many are refused with words of
+/// their own stays bounded by those.
+fn refuse_unless_compiled(
+    policy: FoundPolicy,
+    shape: &Arc<str>,
+    labels: &LabelMatcher,
+    settings: &PolicySettings,
+) -> FoundPolicy {
+    let is_without_rules =
+        policy.spec.as_ref().is_ok_and(|spec| spec.children.iter().all(|child| child.ready.is_none()));
+    if is_without_rules {
+        return policy;
+    }
+    let Err(why) = policy.compile_spec(settings) else { return policy };
+    let why = format!("it cannot be judged: {why}");
+    refusal_of_shape(shape, ShapeRefusal { why: cut(&why).into(), by_namespace: BTreeMap::new() }, labels)
 }
 
 /// A shape that a group of this namespace asks for.

@@ -11,7 +11,7 @@ use api::{GroupMember, ReadinessGroupSpec, ReadinessPolicySpec};
 use watcher::wire::{HELM_RELEASE_ANNOTATION, INVENTORY_ANNOTATION, TRACKING_ANNOTATION};
 
 use super::categories::category_kind;
-use crate::group_selection::{EARLIER_GROUPS, GROUP_KIND};
+use crate::group_selection::{EARLIER_GROUPS, GROUP_KIND, MEMBERS};
 use crate::groups::MAX_GROUPS;
 use crate::problem::PolicyProblem;
 
@@ -31,10 +31,12 @@ fn shape_bytes(group: &ReadinessGroupSpec) -> usize {
     let of_member = |member: &GroupMember| {
         // The key stands in the template of its value as well.
         let labels = member.labels.keys().map(|key| 2 * key.len() + 40).sum::<usize>();
-        let ignored = serde_json::to_string(&member.ignore).map_or(0, |text| text.len());
+        let bytes = |text: serde_json::Result<String>| text.map_or(0, |text| text.len());
+        let ignored = bytes(serde_json::to_string(&member.ignore));
+        let rule = bytes(serde_json::to_string(&member.ready));
         let named = member.kinds.len().max(kinds_of_objects(member).len());
         let kinds = if member.category.is_some() { usize::from(MAX_GROUPS) } else { named };
-        kinds.saturating_mul(labels + ignored + 200)
+        kinds.saturating_mul(labels + ignored + rule + 200)
     };
     group.members.iter().map(of_member).fold(0, usize::saturating_add)
 }
@@ -50,8 +52,8 @@ pub(super) fn policy_spec(group: &ReadinessGroupSpec) -> Result<ReadinessPolicyS
     }
     if shape_bytes(group) > MAX_SHAPE_BYTES {
         let what = format!(
-            "with every kind go the labels of its member and what it ignores, and together they have more than {} \
-             KiB: make it several groups, and one whose members they are",
+            "with every kind go the labels of its member, what it ignores and its rule, and together they have more than \
+             {} KiB: make it several groups, and one whose members they are",
             MAX_SHAPE_BYTES >> 10
         );
         return Err(problem("spec.members".to_owned(), what));
@@ -130,7 +132,7 @@ fn children_of(at: usize, member: &GroupMember) -> Vec<ChildSpec> {
             FindSpec { labels: label_templates(at, member), ..FindSpec::default() },
         )
     } else {
-        let refs = Some(format!("spec.members[{at}].objects[*]"));
+        let refs = Some(format!("{MEMBERS}[{at}].objects[*]"));
         (kinds_of_objects(member), FindSpec { refs, ..FindSpec::default() })
     };
     let child = |kind: KindRef| ChildSpec {
@@ -145,7 +147,7 @@ fn children_of(at: usize, member: &GroupMember) -> Vec<ChildSpec> {
         after_deletion: member.after_deletion,
         ignore: member.ignore.clone(),
         quorum: member.quorum.clone(),
-        ready: None,
+        ready: member.ready.clone(),
     };
     kinds.into_iter().map(child).collect()
 }
@@ -158,7 +160,7 @@ fn is_label_key(key: &str) -> bool {
 
 /// The labels of a member, with templates that read their values from the group.
 fn label_templates(at: usize, member: &GroupMember) -> BTreeMap<String, String> {
-    let field = |path: &str| format!("{{parent.spec.members[{at}].{path}}}");
+    let field = |path: &str| format!("{{parent.{MEMBERS}[{at}].{path}}}");
     let text = |text: &str| text.to_owned();
     if member.helm_release.is_some() {
         return [(text(HELM_RELEASE_ANNOTATION), field("helmRelease"))].into();

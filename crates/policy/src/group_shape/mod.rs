@@ -11,7 +11,7 @@ use std::sync::Arc;
 use api::{ReadinessGroupSpec, ReadinessPolicySpec};
 use readiness::Time;
 use ring::digest::{SHA256, digest};
-use watcher::plan::{LabelMatcher, ShapeMatcher, ShapeRefusal};
+use watcher::plan::{LabelMatcher, NamespaceScope, ShapeMatcher, ShapeRefusal};
 use watcher::{ParentObject, ServedKinds};
 
 use super::admission::check_group_spec;
@@ -123,7 +123,11 @@ pub fn fill_in_kinds(policy: FoundPolicy, served: &ServedKinds) -> FoundPolicy {
     let Some(selection) = &policy.groups else { return policy };
     let Some(shape) = selection.shape.shape() else { return policy };
     let filled = policy_of_shape(&shape.into(), &selection.labels, served);
-    let groups = filled.groups.map(|groups| GroupSelection { group: selection.group.clone(), ..groups });
+    let groups = filled.groups.map(|groups| GroupSelection {
+        group: selection.group.clone(),
+        scope: selection.scope.clone(),
+        ..groups
+    });
     FoundPolicy { spec: filled.spec, groups, ..policy }
 }
 
@@ -136,7 +140,7 @@ fn cut(why: &str) -> &str {
 /// The policy for the groups of a shape.
 fn policy_of_shape(shape: &Arc<str>, labels: &LabelMatcher, served: &ServedKinds) -> FoundPolicy {
     match expand_shape(shape, served) {
-        Ok(expanded) => policy_of_expanded(shape, expanded, labels),
+        Ok(expanded) => policy_of_expanded(shape, expanded, labels, NamespaceScope::default()),
         Err(why) => refusal_of_shape(
             shape,
             ShapeRefusal { why: cut(&why).into(), by_namespace: BTreeMap::new() },
@@ -145,11 +149,16 @@ fn policy_of_shape(shape: &Arc<str>, labels: &LabelMatcher, served: &ServedKinds
     }
 }
 
-fn policy_of_expanded(shape: &Arc<str>, expanded: ExpandedShape, labels: &LabelMatcher) -> FoundPolicy {
+fn policy_of_expanded(
+    shape: &Arc<str>,
+    expanded: ExpandedShape,
+    labels: &LabelMatcher,
+    scope: NamespaceScope,
+) -> FoundPolicy {
     let ExpandedShape { spec, categories } = expanded;
     let matcher = ShapeMatcher::is(shape.clone(), shape_of);
     let found = found_policy(&shape_name(shape), Ok(spec), matcher, labels);
-    let groups = found.groups.map(|groups| GroupSelection { categories, ..groups });
+    let groups = found.groups.map(|groups| GroupSelection { categories, scope, ..groups });
     FoundPolicy { groups, ..found }
 }
 
@@ -188,12 +197,20 @@ fn found_policy(
         labels: Vec::new(),
         text: None,
         spec,
-        groups: Some(GroupSelection { shape, categories: Vec::new(), labels: labels.clone(), group: None }),
+        groups: Some(GroupSelection {
+            shape,
+            categories: Vec::new(),
+            labels: labels.clone(),
+            scope: NamespaceScope::default(),
+            group: None,
+        }),
         status: api::ReadinessPolicyStatus::default(),
     }
 }
 
 #[cfg(test)]
 mod category_tests;
+#[cfg(test)]
+mod rule_tests;
 #[cfg(test)]
 mod tests;

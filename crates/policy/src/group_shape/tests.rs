@@ -11,6 +11,10 @@ use super::super::policy_in_use::PolicyInUse;
 use super::super::protected_kinds::PolicySettings;
 use super::*;
 
+fn settings() -> PolicySettings {
+    PolicySettings::with_stuck_after(std::time::Duration::from_mins(10))
+}
+
 fn group(namespace: &str, name: &str, second: u8, spec: &Value) -> FoundGroup {
     let object = json!({
         "apiVersion": "rollcall.dev/v1alpha1", "kind": "ReadinessGroup",
@@ -100,7 +104,7 @@ fn what_stands_in_annotations_may_be_longer_than_the_value_of_a_label() {
         assert!(of(most).is_ok(), "{field}");
         assert!(of(most + 1).expect_err("refused").contains(&format!("spec.members[0].{field}")), "{field}");
     }
-    let settings = PolicySettings::with_stuck_after(std::time::Duration::from_mins(10));
+    let in_use = settings();
     for (member, annotations) in [
         (json!({ "application": "x" }), vec![0]),
         (json!({ "inventory": "x" }), vec![0]),
@@ -109,7 +113,7 @@ fn what_stands_in_annotations_may_be_longer_than_the_value_of_a_label() {
         let mut member = member;
         member["kinds"] = kinds.clone();
         let spec = serde_json::from_value(json!({ "members": [member] })).expect("a spec");
-        let compiled = policy_of_group(&spec).expect("a shape").compile_spec(&settings).expect("it compiles");
+        let compiled = policy_of_group(&spec).expect("a shape").compile_spec(&in_use).expect("it compiles");
         let acceptance = aggregator::Acceptance::Accepted;
         let used = [PolicyInUse { id: aggregator::PolicyId(1), name: "g".to_owned(), compiled, acceptance }];
         let plan = build_plan(&used, &Released::new(), &mut IdRegistry::default(), &UnreadLibraries);
@@ -127,7 +131,8 @@ fn groups_that_select_alike_share_a_policy_whatever_they_select() {
         group("b", "y", 2, &by_labels(&["Deployment"], &json!({ "part": "books" }))),
         group("b", "z", 3, &by_labels(&["Deployment"], &json!({ "team": "books" }))),
     ];
-    let policies = policies_of_groups(groups.iter(), &LabelMatcher::default(), &ServedKinds::default());
+    let policies =
+        policies_of_groups(groups.iter(), &LabelMatcher::default(), &ServedKinds::default(), &settings());
     let accepted = policies.iter().filter(|policy| is_in_force(policy));
     assert_eq!(accepted.count(), 2);
     assert_eq!(
@@ -135,9 +140,9 @@ fn groups_that_select_alike_share_a_policy_whatever_they_select() {
         3,
         "one is for the rest"
     );
-    let settings = PolicySettings::with_stuck_after(std::time::Duration::from_mins(10));
+    let in_use = settings();
     for policy in policies.iter().filter(|policy| is_in_force(policy)) {
-        let compiled = policy.compile_spec(&settings).expect("it compiles");
+        let compiled = policy.compile_spec(&in_use).expect("it compiles");
         assert_eq!((compiled.min, compiled.groups.len()), (1, 1));
         assert!(compiled.shape.is_some() && !compiled.shadow);
         let (name, acceptance) = (policy.name.clone(), aggregator::Acceptance::Accepted);
@@ -149,7 +154,7 @@ fn groups_that_select_alike_share_a_policy_whatever_they_select() {
         );
     }
     assert_eq!(
-        policies_of_groups([].iter(), &LabelMatcher::default(), &ServedKinds::default()),
+        policies_of_groups([].iter(), &LabelMatcher::default(), &ServedKinds::default(), &settings()),
         [],
         "without groups nothing is followed for them"
     );
@@ -207,8 +212,12 @@ fn nobody_takes_all_ways_to_select_and_older_groups_keep_theirs() {
     };
     let greedy: Vec<_> = (0..50).map(|n| own("greedy", 1, n)).collect();
     let modest = [own("modest", 2, 3), own("modest", 2, 49)];
-    let policies =
-        policies_of_groups(greedy.iter().chain(&modest), &LabelMatcher::default(), &ServedKinds::default());
+    let policies = policies_of_groups(
+        greedy.iter().chain(&modest),
+        &LabelMatcher::default(),
+        &ServedKinds::default(),
+        &settings(),
+    );
     let of = |group: &FoundGroup| {
         let name = shape_name(group.shape.as_ref().expect("a shape"));
         let found = policies.iter().find(|policy| policy.name == name)?;
@@ -220,7 +229,8 @@ fn nobody_takes_all_ways_to_select_and_older_groups_keep_theirs() {
     assert_eq!(of(&modest[1]), Some(None), "another namespace asks for the same and has room");
     let crowd: Vec<_> = (0..12).flat_map(|n| (0..30).map(move |k| (n, k))).collect();
     let crowd: Vec<_> = crowd.into_iter().map(|(n, k)| own(&format!("ns-{n}"), 1, 100 * n + k)).collect();
-    let policies = policies_of_groups(crowd.iter(), &LabelMatcher::default(), &ServedKinds::default());
+    let policies =
+        policies_of_groups(crowd.iter(), &LabelMatcher::default(), &ServedKinds::default(), &settings());
     assert_eq!(policies.iter().filter(|policy| is_in_force(policy)).count(), 256, "of two ways each");
     assert_eq!(policies.len(), 256 + 32 + 1);
 }
@@ -234,7 +244,8 @@ fn what_is_said_of_a_refused_shape_names_no_namespace_but_the_groups_own() {
     // Both ask for the same 40 ways of two, of which 32 are in force: those that one of them brought.
     let both = ["red", "blue"].map(|namespace| (0..80).map(move |n| (namespace, n)));
     let groups: Vec<_> = both.into_iter().flatten().map(|(namespace, n)| own(namespace, 1, n)).collect();
-    let policies = policies_of_groups(groups.iter(), &LabelMatcher::default(), &ServedKinds::default());
+    let policies =
+        policies_of_groups(groups.iter(), &LabelMatcher::default(), &ServedKinds::default(), &settings());
     let mut told = BTreeSet::new();
     for group in &groups {
         let name = shape_name(group.shape.as_ref().expect("a shape"));
@@ -272,8 +283,12 @@ fn an_old_group_that_is_edited_takes_no_ways_of_younger_ones() {
     };
     let young = group("young", "g", 50, &by_labels(&["Deployment"], &json!({ "part": "shop" })));
     let old: Vec<_> = (0..8).map(wide).collect();
-    let policies =
-        policies_of_groups(old.iter().chain([&young]), &LabelMatcher::default(), &ServedKinds::default());
+    let policies = policies_of_groups(
+        old.iter().chain([&young]),
+        &LabelMatcher::default(),
+        &ServedKinds::default(),
+        &settings(),
+    );
     let in_force = |group: &FoundGroup| {
         let name = shape_name(group.shape.as_ref().expect("a shape"));
         policies.iter().any(|policy| policy.name == name && is_in_force(policy))

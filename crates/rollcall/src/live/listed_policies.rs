@@ -4,12 +4,16 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use controller::needed_kinds::{fill_in_served_kinds, read_kinds_or_why};
-use policy::{FoundGroup, FoundPolicy, GROUP_KIND, policies_of_groups, read_file, read_group, read_policy};
+use policy::{
+    FoundGroup, FoundPolicy, GROUP_KIND, PolicySettings, policies_of_groups, read_file, read_group,
+    read_policy,
+};
 use watcher::plan::LabelMatcher;
 use watcher::{ApiFailureCause, LiveReadError, ParentObject, ServedKinds, list_live, resolve_kind};
 
 use super::read_error::read_error_text;
 use super::target::KindName;
+use crate::limits::STUCK_AFTER;
 
 /// Namespace and name of a group.
 pub(super) type GroupKey = (Box<str>, Box<str>);
@@ -125,7 +129,9 @@ impl ListedPolicies {
         if groups == self.groups {
             return false;
         }
-        let of_groups = policies_of_groups(groups.values(), &LabelMatcher::default(), &self.served);
+        let settings = PolicySettings::with_stuck_after(STUCK_AFTER);
+        let of_groups =
+            policies_of_groups(groups.values(), &LabelMatcher::default(), &self.served, &settings);
         let has_changed = of_groups != self.of_groups;
         (self.groups, self.of_groups) = (groups, of_groups);
         has_changed

@@ -11,7 +11,8 @@ use rollcall_core::{Core, GroupSummary, HeldObject, ParentOperator, PolicySummar
 use serde_json::Value;
 use timer::{DebounceConfig, Seed};
 use watcher::plan::{
-    AllowedNamespaces, AssessmentRule, ChildRule, FindChildrenBy, Interest, OutcomeRetention, ParentRule,
+    AllowedNamespaces, AssessmentRule, ChildRule, FindChildrenBy, Interest, NamespaceScope, OutcomeRetention,
+    ParentRule,
 };
 use watcher::reflector::{Reflector, RememberedOutcome, RunEnd, RunTrace};
 use watcher::{ParentObject, ReflectorObject};
@@ -47,6 +48,7 @@ fn job_interest(after: OutcomeRetention) -> Interest {
         allowed: AllowedNamespaces::default(),
         ignore: None,
         made_by_none_of: [].into(),
+        scope: NamespaceScope::default(),
         retention: after,
     };
     let judged_by = AssessmentRule { limits: StuckLimits::default(), rule: None, remembers_outcome: true };

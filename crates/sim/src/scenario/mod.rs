@@ -18,7 +18,7 @@ use policy_def::other_type_of;
 use readiness::StuckLimits;
 use timer::DebounceConfig;
 use watcher::plan::{
-    AllowedNamespaces, AssessmentRule, ChildRule, FindChildrenBy, Interest, OutcomeRetention,
+    AllowedNamespaces, AssessmentRule, ChildRule, FindChildrenBy, Interest, NamespaceScope, OutcomeRetention,
 };
 
 use group_def::draw_leaf_groups;
@@ -172,6 +172,7 @@ impl Scenario {
                     allowed: AllowedNamespaces::listed(policy.child_namespaces.iter().copied()),
                     ignore: None,
                     made_by_none_of: [].into(),
+                    scope: NamespaceScope::default(),
                     retention: OutcomeRetention::Forget,
                 };
                 interest.child.push(rule);

@@ -2,6 +2,7 @@
 //! parents.
 
 mod allowed_namespaces;
+mod namespace_scope;
 mod parent_rule;
 mod proof;
 mod read_budget;
@@ -20,6 +21,7 @@ use rollcall_cel::FieldProjection;
 use rules::CompiledRule;
 
 pub use allowed_namespaces::AllowedNamespaces;
+pub use namespace_scope::NamespaceScope;
 pub use parent_rule::{
     CountRule, KopfMarkRule, LabelRule, ObservedGenerationRule, OwnStatusRule, ParentRule, ReferenceRule,
 };
@@ -208,6 +210,8 @@ pub struct ChildRule {
     pub ignore: Option<LabelMatcher>,
     /// Group and kind of controllers whose objects do not count.
     pub made_by_none_of: Arc<[(Box<str>, Box<str>)]>,
+    /// Namespaces whose objects count.
+    pub scope: NamespaceScope,
     /// Retention of the outcome of a deleted child.
     pub retention: OutcomeRetention,
 }
@@ -219,7 +223,8 @@ impl ChildRule {
             let of = (owner.api_group(), &*owner.kind);
             self.made_by_none_of.iter().any(|(group, kind)| (&**group, &**kind) == of)
         };
-        self.ignore.as_ref().is_some_and(|selector| selector.matches(&meta.labels))
+        !self.scope.covers(&meta.namespace)
+            || self.ignore.as_ref().is_some_and(|selector| selector.matches(&meta.labels))
             || meta.owners.iter().any(|owner| owner.controller && is_of_kind(owner))
     }
 }

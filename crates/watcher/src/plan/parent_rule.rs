@@ -9,6 +9,7 @@ use arcstr::ArcStr;
 use rollcall_cel::CountExpression;
 
 use super::allowed_namespaces::AllowedNamespaces;
+use super::namespace_scope::NamespaceScope;
 use super::proof::ProofRule;
 use super::references::ReferencePath;
 use super::selector::LabelMatcher;
@@ -25,8 +26,8 @@ pub struct ParentRule {
     pub selector: LabelMatcher,
     /// Label selector of the parents' namespaces.
     pub namespace_selector: Option<LabelMatcher>,
-    /// Namespaces of the parents; empty for all.
-    pub namespaces: Vec<Box<str>>,
+    /// Namespaces of the parents.
+    pub namespaces: NamespaceScope,
     /// What the parents ask for in their spec; `None` if that is of no account.
     pub shape: Option<ShapeMatcher>,
     /// Condition type to write.
@@ -97,7 +98,7 @@ impl ParentRule {
 
     /// Returns `true` if it chooses among parents in this namespace.
     pub(crate) fn is_over(&self, namespace: &str) -> bool {
-        self.namespaces.is_empty() || self.namespaces.iter().any(|of| **of == *namespace)
+        self.namespaces.covers(namespace)
     }
 
     /// Creates a rule for all objects of a kind, with children found by owner reference alone and the condition
@@ -107,7 +108,7 @@ impl ParentRule {
             policy,
             selector: LabelMatcher::default(),
             namespace_selector: None,
-            namespaces: Vec::new(),
+            namespaces: NamespaceScope::default(),
             shape: None,
             condition: "Ready".into(),
             fallback: None,

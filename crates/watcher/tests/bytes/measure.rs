@@ -12,7 +12,8 @@ use cap::Cap;
 use readiness::{StuckLimits, Time};
 use timer::{DebounceConfig, Seed};
 use watcher::plan::{
-    AllowedNamespaces, AssessmentRule, ChildRule, FindChildrenBy, Interest, OutcomeRetention, ParentRule,
+    AllowedNamespaces, AssessmentRule, ChildRule, FindChildrenBy, Interest, NamespaceScope, OutcomeRetention,
+    ParentRule,
 };
 use watcher::reflector::Reflector;
 use watcher::{ParentObject, ReflectorObject};
@@ -219,6 +220,7 @@ fn children_interest(shape: ParentShape) -> Interest {
         allowed: AllowedNamespaces::default(),
         ignore: None,
         made_by_none_of: [].into(),
+        scope: NamespaceScope::default(),
         retention: OutcomeRetention::Forget,
     };
     Interest {

@@ -6,7 +6,8 @@ use aggregator::{ChildSource, KindId, PolicyId};
 use readiness::{Level, StuckLimits, Time};
 use serde_json::{Value, json};
 use watcher::plan::{
-    AllowedNamespaces, AssessmentRule, ChildRule, FindChildrenBy, Interest, OutcomeRetention, ParentRule,
+    AllowedNamespaces, AssessmentRule, ChildRule, FindChildrenBy, Interest, NamespaceScope, OutcomeRetention,
+    ParentRule,
 };
 use watcher::reflector::{ParentOutcomes, Reflector, RememberedOutcome, RunEnd, RunTrace};
 use watcher::{ParentObject, ReflectorObject};
@@ -34,6 +35,7 @@ pub(crate) fn jobs(after: OutcomeRetention) -> Interest {
             allowed: AllowedNamespaces::default(),
             ignore: None,
             made_by_none_of: [].into(),
+            scope: NamespaceScope::default(),
             retention: after,
         }],
         ..Interest::for_kind(JOBS, "batch", "Job")

@@ -7,7 +7,7 @@ use readiness::{Level, StuckLimits, Time};
 use serde_json::{Value, json};
 use watcher::plan::{
     AllowedNamespaces, AssessmentRule, ChildRule, FindChildrenBy, Interest, LabelMatcher, LabelRule,
-    OutcomeRetention, ParentRule,
+    NamespaceScope, OutcomeRetention, ParentRule,
 };
 use watcher::reflector::{ApplyOutcome, ListPass, Reflector};
 use watcher::{ParentObject, ReflectorObject};
@@ -30,6 +30,7 @@ pub(crate) fn children(find: FindChildrenBy, ignore: Option<LabelMatcher>) -> In
         allowed: AllowedNamespaces::default(),
         ignore,
         made_by_none_of: [].into(),
+        scope: NamespaceScope::default(),
         retention: OutcomeRetention::Forget,
     }];
     let lenses = vec![AssessmentRule { limits: limits(), rule: None, remembers_outcome: false }];

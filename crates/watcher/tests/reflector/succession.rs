@@ -3,7 +3,7 @@
 use aggregator::PolicyId;
 use readiness::rollup::ParentReason;
 use serde_json::{Value, json};
-use watcher::plan::{ElsewhereRule, Interest, LabelMatcher, ParentRule};
+use watcher::plan::{ElsewhereRule, Interest, LabelMatcher, NamespaceScope, ParentRule};
 use watcher::reflector::{AnswerTarget, Reflector};
 
 use crate::objects::{NOW, WIDGETS, apply, parents, uid, widget};
@@ -192,7 +192,7 @@ fn what_a_policy_said_under_its_fallback_is_its_answer_until_it_says_it_under_it
 
 #[test]
 fn where_nobody_follows_what_was_said_stays_as_it_was() {
-    let elsewhere = ParentRule { namespaces: vec!["bank".into()], ..rule(SUCCESSOR, "Ready") };
+    let elsewhere = ParentRule { namespaces: NamespaceScope::only(["bank"]), ..rule(SUCCESSOR, "Ready") };
     let left = ElsewhereRule {
         selector: LabelMatcher::default(),
         namespace_selector: None,

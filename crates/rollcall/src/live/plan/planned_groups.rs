@@ -3,13 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context;
-use policy::{FoundGroup, FoundPolicy, GROUP_KIND, document_objects, policies_of_groups, read_group};
+use policy::{
+    FoundGroup, FoundPolicy, GROUP_KIND, PolicySettings, document_objects, policies_of_groups, read_group,
+};
 use readiness::Time;
 use serde_json::{Value, json};
 use watcher::plan::LabelMatcher;
 use watcher::{ApiKind, LivePage, ParentObject};
 
 use super::super::listed_policies::{GroupKey, ListedPolicies};
+use crate::limits::STUCK_AFTER;
 
 /// Groups of files, by namespace and name.
 #[derive(Debug, Default)]
@@ -43,7 +46,8 @@ impl PlannedGroups {
             let created = groups.get(key).and_then(|held| held.created);
             groups.insert(key.clone(), read_group(&new_object(group, created.unwrap_or(now))?));
         }
-        Ok(policies_of_groups(groups.values(), &LabelMatcher::default(), listed.served()))
+        let settings = PolicySettings::with_stuck_after(STUCK_AFTER);
+        Ok(policies_of_groups(groups.values(), &LabelMatcher::default(), listed.served(), &settings))
     }
 
     /// The page as it would be, where it is one of groups: those that are applied have the spec of their file.

@@ -30,6 +30,17 @@ pub const GROUP_ADMISSION_RULES: &[AdmissionRule] = &[
     ),
     field_rule(
         "members[*]",
+        ".namespaces",
+        "!has(self.namespaces) || size(self.namespaces) == 0 || !has(self.objects) || size(self.objects) == 0",
+        "does not go with objects, each of which may name its namespace",
+    ),
+    rule(
+        "members[*].namespaces[*]",
+        "self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
+        "must be the name of a namespace",
+    ),
+    field_rule(
+        "members[*]",
         ".quorum",
         "!has(self.category) || !has(self.quorum)",
         "does not go with category: it is a number of objects of each kind",
@@ -52,6 +63,13 @@ pub const GROUP_ADMISSION_RULES: &[AdmissionRule] = &[
          (!has(self.category) && (!has(self.kinds) || self.kinds.all(k, k.kind == 'Job' && has(k.group) && k.group == 'batch')) && \
          (!has(self.objects) || self.objects.all(o, o.kind == 'Job' && o.apiVersion.startsWith('batch/'))))",
         "only supported for Jobs (group batch); make other kinds another member",
+    ),
+    field_rule(
+        "members[*]",
+        ".afterDeletion",
+        "!has(self.afterDeletion) || self.afterDeletion == 'forget' || ((!has(self.namespaces) || size(self.namespaces) == 0) && \
+         (!has(self.objects) || self.objects.all(o, !has(o.namespace))))",
+        "only supported for Jobs in the namespace of the group; remove it, or the namespaces",
     ),
     remembers_own_outcome("members[*]"),
     one_language("members[*].ready"),

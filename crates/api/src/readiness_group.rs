@@ -17,7 +17,7 @@ use crate::policy::{AvailabilityMode, LimitsSpec, five_seconds, zero_seconds};
 use crate::policy_status::PolicyCondition;
 use crate::selectors::label_map;
 
-/// Defines objects of one namespace that are ready together.
+/// Defines objects that are ready together, of one namespace, or of those that an administrator opens to it.
 #[derive(CustomResource, JsonSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "rollcall.dev",
@@ -51,7 +51,7 @@ use crate::selectors::label_map;
 )]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReadinessGroupSpec {
-    /// The members. All are in the namespace of the group. Members and kinds together may select in 64 ways at most.
+    /// The members. They are in the namespace of the group, unless they name others. Members and kinds together may select in 64 ways at most.
     #[schemars(length(max = 32))]
     pub members: Vec<GroupMember>,
     /// Groups of the same namespace that come first: this one is not ready before they are, and names the one that it awaits.
@@ -98,6 +98,11 @@ pub struct GroupMember {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub category: Option<String>,
+    /// Namespaces to search instead of the group's own. Others than that must be opened to the namespace of the group by an
+    /// administrator (`--group-namespaces`). Not for `objects`, each of which may name its namespace.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), inner(length(min = 1, max = 63)))]
+    pub namespaces: Vec<String>,
     /// Objects with these labels.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "label_map")]
@@ -220,7 +225,12 @@ pub struct MemberRef {
     /// Kind.
     #[schemars(length(min = 1, max = 63), regex(pattern = r"^[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?$"))]
     pub kind: String,
-    /// Name of the object, in the namespace of the group.
+    /// Its namespace. Defaults to that of the group; another one must be opened to that by an administrator
+    /// (`--group-namespaces`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
+    pub namespace: Option<String>,
+    /// Name of the object.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use readiness::Time;
+use watcher::plan::NamespaceGrants;
 
 use crate::lease::LeaseName;
 use crate::listener::{CertificateSource, ConnectionLimits};
@@ -45,6 +46,17 @@ pub struct RunArgs {
     /// `Kind` or `Kind.group`. Repeat the flag, or separate by commas.
     #[arg(long, env = "ROLLCALL_PROTECTED_KINDS", value_delimiter = ',', value_name = "KIND")]
     pub protected_kinds: Vec<policy::ProtectedKind>,
+    /// Namespaces in which ReadinessGroups of other namespaces may have members: `platform=*;team-a=team-a-*,shared` opens every
+    /// namespace to groups of `platform`, and to those of `team-a` the namespaces that begin with `team-a-`, and `shared`. Without
+    /// it members are in the namespace of their group. Who may read a group sees the names and reasons of its members.
+    #[arg(
+        long,
+        env = "ROLLCALL_GROUP_NAMESPACES",
+        default_value = "",
+        hide_default_value = true,
+        value_name = "OPENED"
+    )]
+    pub group_namespaces: NamespaceGrants,
     /// ClusterRoles that Rollcall may bind to its own service account while accepted policies need them; it binds the
     /// narrowest that grant what lacks, and deletes the binding when none needs it any more. Without this flag it grants
     /// nothing. It needs the rights that `rollcall rbac --grant-roles` prints; the API server refuses every other role.

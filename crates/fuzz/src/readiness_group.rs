@@ -34,6 +34,8 @@ pub(crate) const READINESS_GROUP_WORDS: &[&str] = &[
     "ignore: { selector: { matchLabels: { a: b } } }",
     "expect: { min: 0, max: 3 }",
     "quorum: 50%",
+    "namespaces: [a, b]",
+    "namespace: b, ",
     "ready: { cel: { current: \"spec.a == 'b'\" } }",
     "ready: { lua: return nil }",
     "ready: { profile: flux }",
@@ -137,7 +139,8 @@ fn selecting_others(mut spec: ReadinessGroupSpec) -> ReadinessGroupSpec {
         }
     };
     for member in &mut spec.members {
-        let GroupMember { labels, helm_release, application, apply_set, inventory, .. } = member;
+        let GroupMember { labels, helm_release, application, apply_set, inventory, namespaces, .. } = member;
+        namespaces.iter_mut().for_each(|namespace| "other".clone_into(namespace));
         for value in labels.values_mut() {
             "other".clone_into(value);
         }

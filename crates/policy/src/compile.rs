@@ -12,8 +12,8 @@ use api::policy::{
 use readiness::{RuleKind, StuckLimits};
 use rollcall_cel::ProofExpression;
 use watcher::plan::{
-    KopfMarkRule, LabelMatcher, NamespaceScope, ObservedGenerationRule, OutcomeRetention, OwnStatusRule,
-    ProofRule, ShapeMatcher,
+    ForeignNamespaces, KopfMarkRule, LabelMatcher, NamespaceScope, ObservedGenerationRule, OutcomeRetention,
+    OwnStatusRule, ProofRule, ShapeMatcher,
 };
 
 use super::groups::{CompiledGroup, compile_groups, default_groups};
@@ -41,6 +41,8 @@ pub struct CompiledPolicy {
     pub namespace_selector: Option<LabelMatcher>,
     /// Namespaces of the parents.
     pub scope: NamespaceScope,
+    /// Namespaces in which ReadinessGroups may have members.
+    pub foreign: ForeignNamespaces,
     /// Selects ReadinessGroups by what they ask for.
     pub shape: Option<ShapeMatcher>,
     /// Groups of children.
@@ -169,6 +171,7 @@ pub(super) fn compile_checked(
         selector: compile_selector(spec.parent.selector.as_ref()).unwrap_or_default(),
         namespace_selector: compile_selector(spec.parent.namespace_selector.as_ref()),
         scope: NamespaceScope::default(),
+        foreign: ForeignNamespaces::default(),
         shape: None,
         groups,
         min,

@@ -89,8 +89,12 @@ pub(super) fn compile_for_groups(
 ) -> Result<CompiledPolicy, Vec<PolicyProblem>> {
     let mut problems = check_spec(spec);
     // No policy of the cluster may name this kind, nor remember what its parents select: they may select it anywhere.
-    problems
-        .retain(|problem| problem.field != "spec.parent.group" && !problem.field.ends_with(".afterDeletion"));
+    // Which namespaces a group may name does not stand in the policy.
+    let is_for_policies = |problem: &PolicyProblem| {
+        let of_children = [".afterDeletion", ".find.namespaces", ".find.allowedNamespaces"];
+        problem.field == "spec.parent.group" || of_children.iter().any(|field| problem.field.ends_with(field))
+    };
+    problems.retain(|problem| !is_for_policies(problem));
     problems.extend(refuse_rules_on_own_kinds(spec));
     let compiled =
         compile_checked(spec, settings, problems).map_err(|problems| name_members(problems, spec))?;
@@ -112,6 +116,7 @@ pub(super) fn compile_for_groups(
     Ok(CompiledPolicy {
         joint,
         scope,
+        foreign: settings.group_namespaces.clone(),
         shape: Some(shape),
         selector: labels,
         groups: children,

@@ -203,6 +203,7 @@ fn parent_rule(policy: &PolicyInUse) -> ParentRule {
         selector: compiled.selector.clone(),
         namespace_selector: compiled.namespace_selector.clone(),
         namespaces: compiled.scope.clone(),
+        foreign: compiled.foreign.clone(),
         shape: compiled.shape.clone(),
         condition: compiled.condition.as_str().into(),
         fallback: compiled.fallback.as_deref().map(Into::into),

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use api::policy::KindRef;
+use watcher::plan::ForeignNamespaces;
 
 /// A kind, written `Kind` or `Kind.group`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,12 +53,14 @@ pub struct PolicySettings {
     pub stuck_after: Duration,
     /// Kinds, besides Secret, whose content no rule may read.
     pub protected: Vec<ProtectedKind>,
+    /// Namespaces in which ReadinessGroups of others may have members.
+    pub group_namespaces: ForeignNamespaces,
 }
 
 impl PolicySettings {
-    /// Settings without further protected kinds.
+    /// Settings for who looks with rights of their own: without further protected kinds, and with all namespaces open.
     pub fn with_stuck_after(stuck_after: Duration) -> PolicySettings {
-        PolicySettings { stuck_after, protected: Vec::new() }
+        PolicySettings { stuck_after, protected: Vec::new(), group_namespaces: ForeignNamespaces::any() }
     }
 
     /// Returns `true` if no rule may read more of these objects than their metadata.

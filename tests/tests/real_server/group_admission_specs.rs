@@ -71,6 +71,13 @@ pub(crate) fn group_cases() -> Vec<Value> {
         of(json!({ "category": "All", "labels": { "a": "b" } })),
         of(json!({ "category": "", "labels": { "a": "b" } })),
         of(json!({ "category": "x".repeat(64), "labels": { "a": "b" } })),
+        of(json!({ "objects": web, "namespaces": ["bank"] })),
+        of(json!({ "objects": [{ "apiVersion": "v1", "kind": "Pod", "namespace": "Bank", "name": "x" }] })),
+        of(json!({ "kinds": pods, "labels": { "a": "b" }, "namespaces": ["ba*"] })),
+        of(json!({ "kinds": pods, "labels": { "a": "b" }, "namespaces": vec!["a"; 17] })),
+        of(
+            json!({ "kinds": jobs, "labels": { "a": "b" }, "namespaces": ["bank"], "afterDeletion": "remember" }),
+        ),
         judged(json!({})),
         judged(json!({ "lua": "return nil", "profile": "flux" })),
         judged(json!({ "rules": "argocd-cm" })),

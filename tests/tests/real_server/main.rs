@@ -38,6 +38,7 @@ mod group_categories;
 mod group_guide;
 mod group_helm;
 mod group_hooks;
+mod group_namespaces;
 mod group_rules;
 mod groups;
 mod guides;

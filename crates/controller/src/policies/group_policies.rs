@@ -85,7 +85,7 @@ impl GroupPolicies {
             FollowEvent::Apply(group) if self.selector.matches(&group.child.meta.labels) => {
                 let (key, found) = self.read_found(&group);
                 let before = self.groups.apply_item(key, found.clone());
-                if was_listed && before.is_none_or(|before| before.shape != found.shape) {
+                if was_listed && before.is_none_or(|before| !before.asks_the_same(&found)) {
                     self.expect_change();
                 }
             }

@@ -12,6 +12,7 @@ use rollcall_core::{Core, KindEvent};
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedSender};
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
+use watcher::plan::{ForeignNamespaces, NamespaceScope};
 
 use super::shared_parts::SharedParts;
 use crate::admin::AdminState;
@@ -100,7 +101,7 @@ pub(super) fn wire_policies(
     PolicyTask {
         source,
         context,
-        settings: PolicySettings { stuck_after: args.stuck_after, protected: args.protected_kinds.clone() },
+        settings: policy_settings(args),
         plans,
         snapshot,
         policies_read,
@@ -110,6 +111,19 @@ pub(super) fn wire_policies(
         grants: GrantSettings { roles: args.grant_roles.clone(), notices },
         inventory: InventorySettings { name, trouble: inventory_trouble },
         release,
+    }
+}
+
+/// What the administrator sets for all policies.
+fn policy_settings(args: &RunArgs) -> PolicySettings {
+    let watched = match args.namespaces.as_slice() {
+        [] => NamespaceScope::default(),
+        named => NamespaceScope::only(named.iter().map(String::as_str)),
+    };
+    PolicySettings {
+        stuck_after: args.stuck_after,
+        protected: args.protected_kinds.clone(),
+        group_namespaces: ForeignNamespaces { grants: args.group_namespaces.clone(), watched },
     }
 }
 

@@ -65,7 +65,7 @@ pub fn policies_of_groups<'g>(
     }
     let in_force = quota.in_force.iter().filter_map(|shape| Some((shape, expanded.remove(shape)?.ok()?)));
     let policy_in_force = |(shape, expanded)| {
-        let scope = scope_of(shape, &expanded, &groups);
+        let scope = scope_of(shape, &expanded, &groups, settings);
         let policy = policy_of_expanded(shape, expanded, labels, scope);
         refuse_unless_compiled(policy, shape, labels, settings)
     };
@@ -76,14 +76,24 @@ pub fn policies_of_groups<'g>(
     policies
 }
 
-/// The namespaces in which groups of a shape are judged. A rule that groups bring is evaluated in their own ones only, and comes into
-/// force in another one as a new shape does.
-fn scope_of(shape: &Arc<str>, expanded: &ExpandedShape, groups: &[&FoundGroup]) -> NamespaceScope {
+/// The namespaces in which groups of a shape are judged. A rule that groups bring is evaluated in their own ones only, and in those
+/// that are open to them, and comes into force in another one as a new shape does.
+fn scope_of(
+    shape: &Arc<str>,
+    expanded: &ExpandedShape,
+    groups: &[&FoundGroup],
+    settings: &PolicySettings,
+) -> NamespaceScope {
     if expanded.spec.children.iter().all(|child| child.ready.is_none()) {
         return NamespaceScope::default();
     }
-    let is_of_shape = |group: &&&FoundGroup| group.shape.as_ref() == Ok(shape);
-    NamespaceScope::only(groups.iter().filter(is_of_shape).map(|group| &*group.namespace))
+    let grants = &settings.group_namespaces.grants;
+    let mut open: BTreeSet<&str> = BTreeSet::new();
+    for group in groups.iter().filter(|group| group.shape.as_ref() == Ok(shape)) {
+        let named = group.named_namespaces.iter().filter(|other| grants.allows(&group.namespace, other));
+        open.extend(named.chain([&group.namespace]).map(|namespace| &**namespace));
+    }
+    NamespaceScope::only(open)
 }
 
 /// The policy, or where it has a rule that cannot be, the one that says so. It has taken its ways: how many are refused with words of

@@ -18,6 +18,8 @@ use crate::problem::PolicyProblem;
 /// Labels by which objects name the Kustomization that applied them.
 const KUSTOMIZATION: [&str; 2] =
     ["kustomize.toolkit.fluxcd.io/name", "kustomize.toolkit.fluxcd.io/namespace"];
+/// Template of the group's own namespace.
+const OWN_NAMESPACE: &str = "{parent.metadata.namespace}";
 /// Label by which objects name their ApplySet (KEP-3659).
 const APPLY_SET: &str = "applyset.kubernetes.io/part-of";
 
@@ -36,7 +38,7 @@ fn shape_bytes(group: &ReadinessGroupSpec) -> usize {
         let rule = bytes(serde_json::to_string(&member.ready));
         let named = member.kinds.len().max(kinds_of_objects(member).len());
         let kinds = if member.category.is_some() { usize::from(MAX_GROUPS) } else { named };
-        kinds.saturating_mul(labels + ignored + rule + 200)
+        kinds.saturating_mul(labels + ignored + rule + 50 * member.namespaces.len() + 200)
     };
     group.members.iter().map(of_member).fold(0, usize::saturating_add)
 }
@@ -129,11 +131,18 @@ fn children_of(at: usize, member: &GroupMember) -> Vec<ChildSpec> {
         let listed = member.category.as_deref().map(category_kind);
         (
             named.chain(listed).collect(),
-            FindSpec { labels: label_templates(at, member), ..FindSpec::default() },
+            FindSpec {
+                labels: label_templates(at, member),
+                namespaces: namespace_templates(at, member),
+                ..FindSpec::default()
+            },
         )
     } else {
         let refs = Some(format!("{MEMBERS}[{at}].objects[*]"));
-        (kinds_of_objects(member), FindSpec { refs, ..FindSpec::default() })
+        // References say themselves where they lead; this says that it may be another namespace.
+        let leads_elsewhere = member.objects.iter().any(|object| object.namespace.is_some());
+        let namespaces = leads_elsewhere.then(|| OWN_NAMESPACE.to_owned()).into_iter().collect();
+        (kinds_of_objects(member), FindSpec { refs, namespaces, ..FindSpec::default() })
     };
     let child = |kind: KindRef| ChildSpec {
         kind,
@@ -174,7 +183,7 @@ fn label_templates(at: usize, member: &GroupMember) -> BTreeMap<String, String> 
     if let Some(kustomization) = &member.kustomization {
         let namespace = match kustomization.namespace {
             Some(_) => field("kustomization.namespace"),
-            None => text("{parent.metadata.namespace}"),
+            None => text(OWN_NAMESPACE),
         };
         let [by_name, by_namespace] = KUSTOMIZATION.map(text);
         return [(by_name, field("kustomization.name")), (by_namespace, namespace)].into();
@@ -183,6 +192,22 @@ fn label_templates(at: usize, member: &GroupMember) -> BTreeMap<String, String> 
         return [(text(APPLY_SET), field("applySet"))].into();
     }
     member.labels.keys().map(|key| (key.clone(), field(&format!("labels['{key}']")))).collect()
+}
+
+/// The namespaces of a member, with templates that read their names from the group.
+fn namespace_templates(at: usize, member: &GroupMember) -> Vec<String> {
+    (0..member.namespaces.len())
+        .map(|number| format!("{{parent.{MEMBERS}[{at}].namespaces[{number}]}}"))
+        .collect()
+}
+
+/// Namespaces that the members of a group name.
+pub(super) fn named_namespaces(group: &ReadinessGroupSpec) -> Box<[Box<str>]> {
+    let of_member = |member: &GroupMember| {
+        let of_objects = member.objects.iter().filter_map(|object| object.namespace.clone());
+        member.namespaces.iter().cloned().chain(of_objects).map(Box::from).collect::<Vec<_>>()
+    };
+    group.members.iter().flat_map(of_member).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// All policies follow a kind in one version, which is not for the author of a group to choose.

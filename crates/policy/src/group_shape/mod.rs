@@ -43,6 +43,8 @@ pub struct FoundGroup {
     pub created: Option<Time>,
     /// The shape of its spec, or why it has none.
     pub shape: Result<Arc<str>, Arc<str>>,
+    /// Namespaces that its members name.
+    named_namespaces: Box<[Box<str>]>,
 }
 
 impl FoundGroup {
@@ -50,30 +52,44 @@ impl FoundGroup {
     pub fn is_same(&self, uid: &str, generation: i64) -> bool {
         (&*self.uid, self.generation) == (uid, generation)
     }
+
+    /// Returns `true` if the same plan is for both.
+    pub fn asks_the_same(&self, other: &FoundGroup) -> bool {
+        (&self.shape, &self.named_namespaces) == (&other.shape, &other.named_namespaces)
+    }
 }
 
 /// Reads a group.
 pub fn read_group(group: &ParentObject) -> FoundGroup {
     let meta = &group.child.meta;
+    let spec = spec_of(group.text.get());
     FoundGroup {
         uid: (*meta.uid).into(),
         generation: meta.generation,
         namespace: (*meta.namespace).into(),
         name: (*meta.name).into(),
         created: meta.created,
-        shape: shape_of(group.text.get()).map(Into::into).map_err(Into::into),
+        named_namespaces: spec.as_ref().map(members::named_namespaces).unwrap_or_default(),
+        shape: shape_of_read(spec).map(Into::into).map_err(Into::into),
     }
 }
 
 /// The spec of a policy for groups like this one, as JSON text.
 fn shape_of(group: &str) -> Result<String, String> {
+    shape_of_read(spec_of(group))
+}
+
+fn spec_of(group: &str) -> Result<ReadinessGroupSpec, String> {
     #[derive(serde::Deserialize)]
     struct GroupManifest {
         spec: ReadinessGroupSpec,
     }
+    serde_json::from_str(group).map(|GroupManifest { spec }| spec).map_err(|error| error.to_string())
+}
+
+fn shape_of_read(spec: Result<ReadinessGroupSpec, String>) -> Result<String, String> {
     let told = |problems: Vec<PolicyProblem>| PolicyProblem::join_all(&problems);
-    let read = serde_json::from_str(group).map_err(|error| error.to_string());
-    let shape = read.and_then(|GroupManifest { spec }| shape_of_spec(&spec).map_err(told));
+    let shape = spec.and_then(|spec| shape_of_spec(&spec).map_err(told));
     shape.map_err(|why| cut(&format!("it cannot be judged: {why}")).to_owned())
 }
 
@@ -210,6 +226,8 @@ fn found_policy(
 
 #[cfg(test)]
 mod category_tests;
+#[cfg(test)]
+mod namespace_tests;
 #[cfg(test)]
 mod rule_tests;
 #[cfg(test)]

@@ -105,7 +105,8 @@ impl RemovedFields {
         policy: &CheckedManifest,
         protected: &[ProtectedKind],
     ) -> Result<CompiledPolicy, Vec<PolicyProblem>> {
-        let settings = PolicySettings { stuck_after: STUCK_AFTER, protected: protected.to_vec() };
+        let settings =
+            PolicySettings { protected: protected.to_vec(), ..PolicySettings::with_stuck_after(STUCK_AFTER) };
         let found = match policy.compile(&settings) {
             Ok(compiled) if self.problems.is_empty() && self.refused.is_empty() => return Ok(compiled),
             Ok(_) => Vec::new(),

@@ -32,6 +32,7 @@ use policy::parse_selector;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use watcher::plan::NamespaceGrants;
 
 use crate::terminal::TerminalCapabilities;
 use answer_log::DemoAnswer;
@@ -234,6 +235,7 @@ fn start_service(
         audit: Duration::from_mins(10),
         stuck_after: Duration::from_mins(10),
         protected_kinds: Vec::new(),
+        group_namespaces: NamespaceGrants::default(),
         grant_roles: Vec::new(),
         aggregate_to: policy::rbac::DEFAULT_NAME.to_owned(),
         namespaces: Vec::new(),

@@ -16,6 +16,7 @@ mod drift;
 mod edited_rules;
 mod goals;
 mod group_categories;
+mod group_namespaces;
 mod group_rules;
 mod groups;
 mod heavy_object;

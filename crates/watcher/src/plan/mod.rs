@@ -2,6 +2,7 @@
 //! parents.
 
 mod allowed_namespaces;
+mod foreign_namespaces;
 mod namespace_scope;
 mod parent_rule;
 mod proof;
@@ -21,6 +22,7 @@ use rollcall_cel::FieldProjection;
 use rules::CompiledRule;
 
 pub use allowed_namespaces::AllowedNamespaces;
+pub use foreign_namespaces::{ForeignNamespaces, NamespaceGrants, NotNamespaceGrants};
 pub use namespace_scope::NamespaceScope;
 pub use parent_rule::{
     CountRule, KopfMarkRule, LabelRule, ObservedGenerationRule, OwnStatusRule, ParentRule, ReferenceRule,

@@ -9,6 +9,7 @@ use arcstr::ArcStr;
 use rollcall_cel::CountExpression;
 
 use super::allowed_namespaces::AllowedNamespaces;
+use super::foreign_namespaces::ForeignNamespaces;
 use super::namespace_scope::NamespaceScope;
 use super::proof::ProofRule;
 use super::references::ReferencePath;
@@ -28,6 +29,8 @@ pub struct ParentRule {
     pub namespace_selector: Option<LabelMatcher>,
     /// Namespaces of the parents.
     pub namespaces: NamespaceScope,
+    /// Namespaces in which parents that say themselves what they ask for may have children.
+    pub foreign: ForeignNamespaces,
     /// What the parents ask for in their spec; `None` if that is of no account.
     pub shape: Option<ShapeMatcher>,
     /// Condition type to write.
@@ -101,6 +104,15 @@ impl ParentRule {
         self.namespaces.covers(namespace)
     }
 
+    /// Says why a parent in `own` that names its children itself cannot have some in `other`.
+    pub(crate) fn check_child_namespace(&self, own: &str, other: &str) -> Result<(), String> {
+        self.foreign.check_child(own, other)?;
+        if self.is_over(other) {
+            return Ok(());
+        }
+        Err(format!("it cannot be judged: a rule of its is not in force in namespace {other:?} yet"))
+    }
+
     /// Creates a rule for all objects of a kind, with children found by owner reference alone and the condition
     /// `Ready`.
     pub fn for_policy(policy: PolicyId) -> ParentRule {
@@ -109,6 +121,7 @@ impl ParentRule {
             selector: LabelMatcher::default(),
             namespace_selector: None,
             namespaces: NamespaceScope::default(),
+            foreign: ForeignNamespaces::default(),
             shape: None,
             condition: "Ready".into(),
             fallback: None,

@@ -3,8 +3,8 @@
 use aggregator::LinkTarget;
 use serde_json::{Value, json};
 use watcher::plan::{
-    AllowedNamespaces, FindChildrenBy, Interest, LabelMatcher, LabelRule, ParentRule, ParentTemplate,
-    ReferencePath, ReferenceRule,
+    AllowedNamespaces, FindChildrenBy, ForeignNamespaces, Interest, LabelMatcher, LabelRule, NamespaceScope,
+    ParentRule, ParentTemplate, ReferencePath, ReferenceRule, ShapeMatcher,
 };
 use watcher::reflector::{ApplyOutcome, Reflector, UncountedChild};
 
@@ -262,6 +262,35 @@ fn who_writes_a_parent_chooses_a_namespace_only_among_those_that_the_policy_list
         let refused = select(template, allowed, namespace).unwrap_err();
         assert!(refused.contains("is not one of find.allowedNamespaces"), "{refused}");
     }
+}
+
+#[test]
+fn a_parent_that_says_itself_what_it_asks_for_leads_to_namespaces_that_are_open_and_in_force() {
+    let select = |grants: &str, in_force: NamespaceScope, namespace: &str| {
+        let labels = LabelRule {
+            group: 0,
+            values: vec![ParentTemplate::parse("web").unwrap()],
+            annotation_values: vec![],
+            namespaces: vec![ParentTemplate::parse("{parent.spec.ns}").unwrap()],
+            allowed: AllowedNamespaces::any(),
+        };
+        let mut parent = widget(1, 1, &json!(null));
+        parent["spec"]["ns"] = json!(namespace);
+        let rule = ParentRule {
+            labels: vec![labels],
+            foreign: ForeignNamespaces { grants: grants.parse().unwrap(), ..ForeignNamespaces::default() },
+            namespaces: in_force,
+            shape: Some(ShapeMatcher::is("x".into(), |_| Ok("x".to_owned()))),
+            ..ParentRule::for_policy(POLICY)
+        };
+        selections(rule, &parent)
+    };
+    assert_eq!(select("", NamespaceScope::default(), "shop"), Ok(2), "its own");
+    assert_eq!(select("shop=bank", NamespaceScope::default(), "bank"), Ok(2));
+    let closed = select("bank=*", NamespaceScope::default(), "bank").unwrap_err();
+    assert!(closed.contains("--group-namespaces 'shop=bank'"), "{closed}");
+    let awaited = select("shop=*", NamespaceScope::only(["shop"]), "bank").unwrap_err();
+    assert!(awaited.contains("not in force in namespace \"bank\" yet"), "{awaited}");
 }
 
 #[test]

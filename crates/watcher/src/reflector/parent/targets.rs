@@ -121,9 +121,9 @@ pub(super) fn render_target(
     for labels in &rule.labels {
         let values: Vec<String> = labels.values.iter().map(text).collect::<Result<_, _>>()?;
         check_values(labels, &values)?;
-        let mut namespaces = vec![meta.namespace.to_string()];
+        let mut namespaces = BTreeSet::from([meta.namespace.to_string()]);
         if !labels.namespaces.is_empty() {
-            let within = |template| render_namespace(meta, (object, &budget), labels, template);
+            let within = |template| render_namespace((meta, rule), (object, &budget), labels, template);
             namespaces = labels.namespaces.iter().map(within).collect::<Result<_, _>>()?;
         }
         for namespace in namespaces {
@@ -142,7 +142,7 @@ pub(super) fn render_target(
         }
     }
     for references in &rule.references {
-        render_references(meta, (object, &budget), rule.policy, references, selectors, rendered)?;
+        render_references((meta, rule), (object, &budget), references, selectors, rendered)?;
     }
     rendered.for_engine.counts.extend(compute_counts(object, rule)?);
     Ok(())
@@ -150,12 +150,15 @@ pub(super) fn render_target(
 
 /// Renders the name of a namespace to search. An author of parents must not choose it, unless the policy says among which.
 fn render_namespace(
-    meta: &WireMeta,
+    (meta, rule): (&WireMeta, &ParentRule),
     (object, budget): (&RawValue, &ReadBudget),
     labels: &LabelRule,
     template: &ParentTemplate,
 ) -> Result<String, String> {
     let namespace = template.render(object, budget).map_err(|error| error.to_string())?;
+    if rule.shape.is_some() {
+        return rule.check_child_namespace(&meta.namespace, &namespace).map(|()| namespace);
+    }
     if template.is_literal() || *namespace == *meta.namespace || labels.allowed.allows(&namespace) {
         return Ok(namespace);
     }
@@ -216,11 +219,11 @@ impl RenderedTarget {
 }
 
 /// Renders the references of a parent, which are both selected and expected. A reference can be forged, so it never
-/// leaves the parent's namespace; that of a cluster-scoped parent leads to the namespaces alone that its policy allows.
+/// leaves the parent's namespace; that of a cluster-scoped parent leads to the namespaces alone that its policy allows, and that of
+/// a group to those that an administrator has opened to it.
 fn render_references(
-    meta: &WireMeta,
+    (meta, of_parent): (&WireMeta, &ParentRule),
     (object, budget): (&RawValue, &ReadBudget),
-    policy: PolicyId,
     rule: &ReferenceRule,
     selectors: &Selectors,
     rendered: &mut RenderedTarget,
@@ -241,10 +244,15 @@ fn render_references(
                 allowed => allowed,
             },
             own if reference.namespace.as_deref().is_none_or(|namespace| namespace == own) => own,
+            own if of_parent.shape.is_some() => {
+                let other = reference.namespace.as_deref().unwrap_or(own);
+                of_parent.check_child_namespace(own, other)?;
+                other
+            }
             own => return Err(format!("it refers to {kind} {name} outside of its namespace {own}")),
         };
         let selector =
-            selectors.lock().intern_selection(policy, rule.group, namespace, std::iter::once(name));
+            selectors.lock().intern_selection(of_parent.policy, rule.group, namespace, std::iter::once(name));
         rendered.for_engine.selects.push(selector);
         rendered.expect_name(rule.group, name);
         places.insert((namespace.to_owned(), name));

@@ -140,7 +140,9 @@ fn selecting_others(mut spec: ReadinessGroupSpec) -> ReadinessGroupSpec {
     };
     for member in &mut spec.members {
         let GroupMember { labels, helm_release, application, apply_set, inventory, namespaces, .. } = member;
-        namespaces.iter_mut().for_each(|namespace| "other".clone_into(namespace));
+        for namespace in namespaces {
+            "other".clone_into(namespace);
+        }
         for value in labels.values_mut() {
             "other".clone_into(value);
         }

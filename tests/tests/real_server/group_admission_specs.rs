@@ -30,6 +30,36 @@ fn judged(ready: Value) -> Value {
     of(json!({ "kinds": [{ "kind": "Pod" }], "labels": { "a": "b" }, "ready": ready }))
 }
 
+/// Members in other namespaces.
+fn namespace_cases() -> Vec<Value> {
+    let (pods, jobs) = (json!([{ "kind": "Pod" }]), json!([{ "group": "batch", "kind": "Job" }]));
+    let web = json!([{ "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" }]);
+    vec![
+        of(json!({ "objects": web, "namespaces": ["bank"] })),
+        of(json!({ "objects": [{ "apiVersion": "v1", "kind": "Pod", "namespace": "Bank", "name": "x" }] })),
+        of(json!({ "kinds": pods, "labels": { "a": "b" }, "namespaces": ["ba*"] })),
+        of(json!({ "kinds": pods, "labels": { "a": "b" }, "namespaces": vec!["a"; 17] })),
+        of(
+            json!({ "kinds": jobs, "labels": { "a": "b" }, "namespaces": ["bank"], "afterDeletion": "remember" }),
+        ),
+    ]
+}
+
+/// Members with rules of their own.
+fn rule_cases() -> Vec<Value> {
+    let jobs = json!([{ "group": "batch", "kind": "Job" }]);
+    vec![
+        judged(json!({})),
+        judged(json!({ "lua": "return nil", "profile": "flux" })),
+        judged(json!({ "rules": "argocd-cm" })),
+        judged(json!({ "cel": { "current": "" } })),
+        judged(json!({ "cel": { "current": "x".repeat(4_097) } })),
+        judged(json!({ "lua": "x".repeat(65_537) })),
+        of(json!({ "kinds": jobs, "labels": { "a": "b" }, "afterDeletion": "remember",
+            "ready": { "profile": "flux" } })),
+    ]
+}
+
 /// Each is refused, and for one reason.
 pub(crate) fn group_cases() -> Vec<Value> {
     let (pods, jobs) = (json!([{ "kind": "Pod" }]), json!([{ "group": "batch", "kind": "Job" }]));
@@ -71,27 +101,13 @@ pub(crate) fn group_cases() -> Vec<Value> {
         of(json!({ "category": "All", "labels": { "a": "b" } })),
         of(json!({ "category": "", "labels": { "a": "b" } })),
         of(json!({ "category": "x".repeat(64), "labels": { "a": "b" } })),
-        of(json!({ "objects": web, "namespaces": ["bank"] })),
-        of(json!({ "objects": [{ "apiVersion": "v1", "kind": "Pod", "namespace": "Bank", "name": "x" }] })),
-        of(json!({ "kinds": pods, "labels": { "a": "b" }, "namespaces": ["ba*"] })),
-        of(json!({ "kinds": pods, "labels": { "a": "b" }, "namespaces": vec!["a"; 17] })),
-        of(
-            json!({ "kinds": jobs, "labels": { "a": "b" }, "namespaces": ["bank"], "afterDeletion": "remember" }),
-        ),
-        judged(json!({})),
-        judged(json!({ "lua": "return nil", "profile": "flux" })),
-        judged(json!({ "rules": "argocd-cm" })),
-        judged(json!({ "cel": { "current": "" } })),
-        judged(json!({ "cel": { "current": "x".repeat(4_097) } })),
-        judged(json!({ "lua": "x".repeat(65_537) })),
-        of(json!({ "kinds": jobs, "labels": { "a": "b" }, "afterDeletion": "remember",
-            "ready": { "profile": "flux" } })),
         of_kind(json!({ "group": "*", "kind": "Pod" })),
         of_kind(json!({ "kind": "x/y" })),
         ignoring(json!({ "key": "-", "operator": "Exists" })),
         ignoring(json!({ "key": "a", "operator": "In" })),
         with_setting("after", json!([{ "name": "" }])),
     ];
+    cases.extend(namespace_cases().into_iter().chain(rule_cases()));
     cases.extend(["settle", "hold", "grace"].map(|field| with_setting(field, json!("soon"))));
     let limits = ["pending", "progress", "terminating", "deadline"];
     cases.extend(limits.map(|limit| with_setting("limits", json!({ limit: "soon" }))));

@@ -31,7 +31,8 @@ async fn a_group_has_members_in_the_namespaces_that_are_opened_to_it_and_in_no_o
     let flag = format!("--group-namespaces={}={}", platform.name, shop.name);
     let running = platform.rollcall_at(platform.plane.url(), &[&flag]).await?;
     running.until_ready().await?;
-    let held = says("Ready", "False").and(mentions("Ready", "Deployment web"));
+    let web = format!("Deployment {}/web", shop.name);
+    let held = says("Ready", "False").and(mentions("Ready", &web));
     platform.until("ReadinessGroup/opened", held).await?;
     shop.play("web", None).await?;
     let ready = says("Ready", "True").and(mentions("Ready", "1 of 1 ready"));

@@ -1,7 +1,5 @@
 //! Restricted to namespaces, the service asks for what the Roles grant that `rollcall rbac --namespaces` prints, and for all of it.
 
-use std::collections::BTreeSet;
-
 use kube::CustomResourceExt;
 use sandbox::{FaultAction, InjectedFault, RequestVerb};
 use serde_json::{Value, json};

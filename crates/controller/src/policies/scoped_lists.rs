@@ -157,10 +157,13 @@ mod tests {
         }
     }
 
+    fn awaited() -> ScopedLists<OneList> {
+        ScopedLists { awaited_until: Some(Instant::now() + FIRST_LIST_TIMEOUT), ..ScopedLists::default() }
+    }
+
     /// Two namespaces that are followed, one of which has brought these events.
     async fn is_awaited_after(events: Vec<FollowEvent<ParentObject>>) -> bool {
-        let mut lists = ScopedLists::<OneList>::default();
-        lists.awaited_until = Some(Instant::now() + FIRST_LIST_TIMEOUT);
+        let mut lists = awaited();
         let count = events.len();
         lists.follow_stream(futures::stream::iter([(0, FollowEvent::InitDone)]).boxed());
         lists.follow_stream(
@@ -185,8 +188,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_list_that_does_not_come_is_waited_for_no_longer_than_that() {
-        let mut lists = ScopedLists::<OneList>::default();
-        lists.awaited_until = Some(Instant::now() + FIRST_LIST_TIMEOUT);
+        let mut lists = awaited();
         lists.follow_stream(futures::stream::pending().boxed());
         let begun = Instant::now();
         assert!(matches!(lists.next_step().await, ListStep::GivenUp));

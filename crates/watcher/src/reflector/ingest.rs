@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use super::assess::{RuleAssessment, rule_text};
 use super::deletion::remove_deleted_row;
+use super::generation_practice::SeenPractice;
 use super::interim::{first_interim, give_up_rule, rules_to_evaluate};
 use super::judgement_queue::Judgement;
 use super::links::{lent_selectors, release_links, resolve_links};
@@ -146,20 +147,14 @@ fn ingest_by_plan(
     let known_before = before.map_or(BeforeChange::Unknown, |(_, _, before)| before);
     let (row, awaited) = derive_row(parts, plan, (child, object), (links, parent), known_before);
     let finalizers = row.finalizers;
-    let seen_marks = row.parent.as_ref().map_or((false, false), |p| (p.has_kopf_mark(), p.has_no_evidence()));
-    let practice = row.parent.as_ref().map(|p| p.seen_practice(interest.counted));
-    let heeds_log = row.parent.as_ref().is_some_and(|p| p.heeds_log());
+    let signs = ParentSigns::of_row(&row, interest);
     let applied = store.store_row(uid, row, Some(plan), by)?;
     if !awaited.is_empty() && applied != ApplyOutcome::Stale {
         await_rules(parts, plan, awaited, child, object);
     }
     if let Some(id) = store.rows.find_key(uid) {
         let place = RowPlace { kind: interest.id, namespace: Some(&meta.namespace) };
-        parts.kopf_marks.learn(store, rules, (id, place), seen_marks);
-        if heeds_log {
-            parts.kopf_logs.tell_parent(&store.rows, uid);
-        }
-        parts.generation_marks.learn(&store.rows, interest.id, id, practice);
+        signs.learn(parts, rules, (id, place), uid);
     }
     if applied != ApplyOutcome::Stale {
         remember_for_parent(parts, rules, meta, generation);
@@ -170,6 +165,42 @@ fn ingest_by_plan(
         parts.finalizers.record_change(&store.rows, id, meta);
     }
     Some(applied)
+}
+
+/// What a row that is stored tells of other parents, and what is known beside it may tell of its own.
+struct ParentSigns {
+    has_mark: bool,
+    has_no_evidence: bool,
+    heeds_log: bool,
+    practice: Option<SeenPractice>,
+}
+
+impl ParentSigns {
+    fn of_row(row: &ObjectRow, interest: &Interest) -> ParentSigns {
+        let parent = row.parent.as_deref();
+        ParentSigns {
+            has_mark: parent.is_some_and(ParentRow::has_kopf_mark),
+            has_no_evidence: parent.is_some_and(ParentRow::has_no_evidence),
+            heeds_log: parent.is_some_and(ParentRow::heeds_log),
+            practice: parent.map(|parent| parent.seen_practice(interest.counted)),
+        }
+    }
+
+    /// Must be called after the row is stored.
+    fn learn(
+        self,
+        parts: &ReflectorParts,
+        rules: &[&ParentRule],
+        (id, place): (ObjectId, RowPlace<'_>),
+        uid: UidKey,
+    ) {
+        let store = &parts.store;
+        parts.kopf_marks.learn(store, rules, (id, place), (self.has_mark, self.has_no_evidence));
+        if self.heeds_log {
+            parts.kopf_logs.tell_parent(&store.rows, uid);
+        }
+        parts.generation_marks.learn(&store.rows, place.kind, id, self.practice);
+    }
 }
 
 /// Returns `true` for a row that this plan holds in the version that a watch brings: of an answer to a write, most of the time, or of

@@ -101,23 +101,13 @@ pub(super) fn read_parent_row(
     let generation = if interest.counted { number } else { spec_hash(object) };
     let kopf = kopf::read_kopf_state(object);
     let overwritten_types = find_overwritten_types(&status, rules, before);
-    let said = handled_evidence(meta, &kopf, &status, interest.counted);
-    let said = if said == HandledEvidence::Silent && !kopf.marked && before.expects_mark {
-        HandledEvidence::Unmarked
-    } else {
-        said
-    };
+    let said = handled_evidence(meta, &kopf, &status, (interest.counted, before.expects_mark));
     let kopf_mark = KopfMark::of_state(&kopf);
     let logged_since = GenerationStart::where_heeded(kopf_mark, rules, object, meta);
     let logged = logs.find_end(UidKey::from_text(&meta.uid), logged_since, meta.generation);
-    let unlogged = judge_outcome(said, &kopf, false, &status, rules);
-    let failure = SeenFailure::find(
-        &kopf,
-        (logged, unlogged),
-        meta.generation,
-        (before.failure.as_ref(), before.tells_status),
-        &status,
-    );
+    let logged = (logged, judge_outcome(said, &kopf, false, &status, rules));
+    let told = (before.failure.as_ref(), before.tells_status);
+    let failure = SeenFailure::find(&kopf, logged, meta.generation, told, &status);
     let said = judge_outcome(said, &kopf, failure.is_some(), &status, rules);
     let practice = GenerationPractice::of(&status, rules, interest.counted, said, before.expects_generation);
     let evidence = practice.evidence(&status, meta.generation, said);

@@ -6,10 +6,11 @@
 //! both cases, so these lines are the only trace of a failure. They take a True away and never give one: in most namespaces more
 //! people may write Events than parents.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
 use readiness::Time;
+use rustc_hash::FxHashMap;
 
 use super::super::rows::Rows;
 use super::super::slots::RowSlot;
@@ -147,7 +148,7 @@ pub(in crate::reflector) struct KopfLogs(Mutex<LogTable>);
 
 #[derive(Default)]
 struct LogTable {
-    objects: HashMap<UidKey, ObjectLog>,
+    objects: FxHashMap<UidKey, ObjectLog>,
     /// Their keys, the one that was noted first in front.
     order: VecDeque<UidKey>,
 }
@@ -231,25 +232,31 @@ impl KopfLogs {
 mod tests {
     use super::*;
 
-    fn failed(handler: &str, message: &str) -> Option<KopfLogLine> {
-        Some(KopfLogLine::HandlerFailed { handler: handler.into(), message: message.into() })
+    fn failed(handler: &str, message: &str) -> KopfLogLine {
+        KopfLogLine::HandlerFailed { handler: handler.into(), message: message.into() }
     }
 
     #[test]
     fn a_line_says_that_a_handler_is_given_up_or_how_a_cycle_ended_or_nothing() {
         for (line, expected) in [
-            ("Handler 'up' failed permanently: no such image", failed("up", "no such image")),
-            ("Handler 'up/sub' failed temporarily but will exceed 3 retries: busy", failed("up/sub", "busy")),
-            ("Handler 'up' failed temporarily but will time out after 9 seconds: busy", failed("up", "busy")),
+            ("Handler 'up' failed permanently: no such image", Some(failed("up", "no such image"))),
+            (
+                "Handler 'up/sub' failed temporarily but will exceed 3 retries: busy",
+                Some(failed("up/sub", "busy")),
+            ),
+            (
+                "Handler 'up' failed temporarily but will time out after 9 seconds: busy",
+                Some(failed("up", "busy")),
+            ),
             (
                 "Handler 'up' failed with an exception and will stop now (it would exceed 3 retries on the next attempt): boom",
-                failed("up", "boom"),
+                Some(failed("up", "boom")),
             ),
             (
                 "Handler 'up' failed with an exception and will stop now: boom\nTraceback (most recent call last):\n  File: x",
-                failed("up", "boom"),
+                Some(failed("up", "boom")),
             ),
-            ("Handler 'up' has exceeded 3 retries.", failed("up", "has exceeded 3 retries.")),
+            ("Handler 'up' has exceeded 3 retries.", Some(failed("up", "has exceeded 3 retries."))),
             ("Handler 'up' failed temporarily: busy", None),
             ("Handler 'up' failed with an exception and will try again in 60 seconds: boom", None),
             ("Handler 'up' failed with an exception and will ignore it: boom", None),
@@ -274,7 +281,7 @@ mod tests {
         let line = |at, line| LoggedLine { uid: "u".into(), at: second(at), line };
         let (logs, rows, uid) = (KopfLogs::default(), Rows::new(|| ()), UidKey::from_text("u"));
         let text = Some("handler up failed: no such image".into());
-        logs.note(&rows, line(4, failed("up", "no such image").unwrap()));
+        logs.note(&rows, line(4, failed("up", "no such image")));
         assert_eq!(logs.find_end(uid, began(4), 1), None, "another handler may still be tried");
         logs.note(&rows, line(5, KopfLogLine::ChangeEnded(false)));
         assert_eq!(logs.find_end(uid, began(5), 1), Some(LoggedEnd::Failed(text)));
@@ -285,7 +292,7 @@ mod tests {
         );
         assert_eq!(logs.find_end(uid, began(6), 2), None);
         assert_eq!(logs.find_end(uid, GenerationStart::default(), 1), None, "nobody asks for it");
-        logs.note(&rows, line(7, failed("resume", "gone").unwrap()));
+        logs.note(&rows, line(7, failed("resume", "gone")));
         logs.note(&rows, line(7, KopfLogLine::OtherEnded));
         logs.note(&rows, line(8, KopfLogLine::ChangeEnded(true)));
         assert_eq!(logs.find_end(uid, began(5), 1), Some(LoggedEnd::Succeeded), "it was tried again");

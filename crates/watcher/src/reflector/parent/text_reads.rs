@@ -51,12 +51,13 @@ pub(super) fn spec_hash(object: &RawValue) -> u64 {
     hash.finish()
 }
 
-/// Returns the operator's evidence that it has handled the current spec.
+/// Returns the operator's evidence that it has handled the current spec; `counted` if generations are, `expects_mark` if it leaves
+/// Kopf's mark on other parents.
 pub(super) fn handled_evidence(
     meta: &WireMeta,
     kopf: &KopfState,
     status: &ParentStatus,
-    counted: bool,
+    (counted, expects_mark): (bool, bool),
 ) -> HandledEvidence {
     let mut marks = Vec::new();
     if counted {
@@ -65,6 +66,7 @@ pub(super) fn handled_evidence(
     }
     marks.extend(kopf.handled);
     match marks.as_slice() {
+        [] if expects_mark && !kopf.marked => HandledEvidence::Unmarked,
         [] => HandledEvidence::Silent,
         marks if marks.contains(&false) => HandledEvidence::NotYet,
         _ => HandledEvidence::Handled,

@@ -5,7 +5,7 @@ use tracing::warn;
 use watcher::reflector::NamespaceBudgets;
 use watcher::{FollowEvent, FollowFailure, ParentObject};
 
-use super::scoped_lists::{ListStep, ListedItems, ScopedLists};
+use super::scoped_lists::{ListedItems, ScopedListStep, ScopedLists};
 use super::watched_kinds::budget_kind;
 use crate::failure_reporter::FailureReporter;
 use crate::kind_tasks::KindContext;
@@ -49,12 +49,12 @@ impl DisruptionBudgets {
         loop {
             let was_awaited = self.is_awaited();
             let is_changed = match self.lists.next_step().await {
-                ListStep::Change(is_changed) => is_changed,
-                ListStep::Failed(failure) => {
+                ScopedListStep::Change(is_changed) => is_changed,
+                ScopedListStep::Failed(failure) => {
                     self.report(failure);
                     false
                 }
-                ListStep::GivenUp => true,
+                ScopedListStep::GivenUp => true,
             };
             if is_changed || was_awaited && !self.is_awaited() {
                 return self.known();

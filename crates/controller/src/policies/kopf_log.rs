@@ -5,7 +5,7 @@ use tracing::warn;
 use watcher::reflector::Reflector;
 use watcher::{FollowEvent, FollowFailure, FollowOptions, ParentObject};
 
-use super::scoped_lists::{ListStep, ListedItems, ScopedLists};
+use super::scoped_lists::{ListedItems, ScopedListStep, ScopedLists};
 use super::watched_kinds::event_kind;
 use crate::failure_reporter::FailureReporter;
 use crate::kind_tasks::KindContext;
@@ -54,10 +54,12 @@ impl KopfLog {
         loop {
             let was_awaited = self.is_awaited();
             match self.lists.next_step().await {
-                ListStep::Change(KopfLogChange::Line(line)) => reflector.note_kopf_line(line),
-                ListStep::Change(KopfLogChange::Listed) => replace_kopf_log(reflector, self.lists.lists()),
-                ListStep::Change(KopfLogChange::Nothing) | ListStep::GivenUp => {}
-                ListStep::Failed(failure) => self.report(failure),
+                ScopedListStep::Change(KopfLogChange::Line(line)) => reflector.note_kopf_line(line),
+                ScopedListStep::Change(KopfLogChange::Listed) => {
+                    replace_kopf_log(reflector, self.lists.lists());
+                }
+                ScopedListStep::Change(KopfLogChange::Nothing) | ScopedListStep::GivenUp => {}
+                ScopedListStep::Failed(failure) => self.report(failure),
             }
             if was_awaited && !self.is_awaited() {
                 return;

@@ -42,7 +42,7 @@ struct ListScope<L> {
 }
 
 /// What has happened.
-pub(super) enum ListStep<C> {
+pub(super) enum ScopedListStep<C> {
     /// An event has changed this.
     Change(C),
     /// A list or a watch has failed.
@@ -93,7 +93,7 @@ impl<L: ListedItems> ScopedLists<L> {
     }
 
     /// Waits for the next step. Never completes if nothing is followed.
-    pub(super) async fn next_step(&mut self) -> ListStep<L::Change> {
+    pub(super) async fn next_step(&mut self) -> ScopedListStep<L::Change> {
         let awaited_until = self.awaited_until;
         let given_up = async {
             match awaited_until {
@@ -105,12 +105,12 @@ impl<L: ListedItems> ScopedLists<L> {
             Some((scope, event)) = self.events.next() => self.apply_event(scope, event),
             () = given_up => {
                 self.awaited_until = None;
-                ListStep::GivenUp
+                ScopedListStep::GivenUp
             }
         }
     }
 
-    fn apply_event(&mut self, scope: usize, event: FollowEvent<ParentObject>) -> ListStep<L::Change> {
+    fn apply_event(&mut self, scope: usize, event: FollowEvent<ParentObject>) -> ScopedListStep<L::Change> {
         let scope = &mut self.scopes[scope];
         let change = scope.listed.apply_event(&event);
         let failure = match event {
@@ -121,7 +121,7 @@ impl<L: ListedItems> ScopedLists<L> {
         if self.scopes.iter().all(ListScope::is_settled) {
             self.awaited_until = None;
         }
-        failure.map_or(ListStep::Change(change), ListStep::Failed)
+        failure.map_or(ScopedListStep::Change(change), ScopedListStep::Failed)
     }
 
     /// All lists.
@@ -191,7 +191,7 @@ mod tests {
         let mut lists = awaited();
         lists.follow_stream(futures::stream::pending().boxed());
         let begun = Instant::now();
-        assert!(matches!(lists.next_step().await, ListStep::GivenUp));
+        assert!(matches!(lists.next_step().await, ScopedListStep::GivenUp));
         assert!(!lists.is_awaited() && begun.elapsed() >= FIRST_LIST_TIMEOUT);
     }
 }

@@ -12,6 +12,7 @@ use super::deletion::remove_deleted_row;
 use super::generation_practice::SeenPractice;
 use super::interim::{first_interim, give_up_rule, rules_to_evaluate};
 use super::judgement_queue::Judgement;
+use super::kopf::logged_parents::tell_parent;
 use super::links::{lent_selectors, release_links, resolve_links};
 use super::memory;
 use super::parent::{ParentRow, read_parent_row};
@@ -197,7 +198,7 @@ impl ParentSigns {
         let store = &parts.store;
         parts.kopf_marks.learn(store, rules, (id, place), (self.has_mark, self.has_no_evidence));
         if self.heeds_log {
-            parts.kopf_logs.tell_parent(&store.rows, uid);
+            tell_parent(&parts.kopf_logs, &store.rows, uid);
         }
         parts.generation_marks.learn(&store.rows, place.kind, id, self.practice);
     }

@@ -7,6 +7,7 @@
 
 pub(super) mod generation_start;
 pub(super) mod log;
+pub(super) mod logged_parents;
 pub(super) mod marks;
 pub(super) mod outcomes;
 

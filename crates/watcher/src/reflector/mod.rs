@@ -59,6 +59,7 @@ use serde_json::value::RawValue;
 use crate::plan::Interest;
 use crate::status::{ConditionEntry, ParentStatus, StatusBounds};
 use crate::wire::{ChildObject, WireMeta};
+use kopf::logged_parents;
 use parts::ReflectorParts;
 use planned::BroughtBy;
 use row_place::RowPlace;
@@ -298,12 +299,12 @@ impl Reflector {
 
     /// Adds a line that a Kopf operator has logged as an Event. Only policies heed it that say that their operator is Kopf's.
     pub fn note_kopf_line(&self, line: LoggedLine) {
-        self.0.kopf_logs.note(self.rows(), line);
+        logged_parents::note_line(&self.0.kopf_logs, self.rows(), line);
     }
 
     /// Replaces everything that Kopf operators have logged, by the lines of a list in their order.
     pub fn replace_kopf_log(&self, lines: impl IntoIterator<Item = LoggedLine>) {
-        self.0.kopf_logs.replace(self.rows(), lines);
+        logged_parents::replace_log(&self.0.kopf_logs, self.rows(), lines);
     }
 
     /// Sets the labels of a namespace; returns `true` if they changed. Parents selected by them have to be relisted.

@@ -12,8 +12,6 @@ use std::sync::{Mutex, PoisonError};
 use readiness::Time;
 use rustc_hash::FxHashMap;
 
-use super::super::rows::Rows;
-use super::super::slots::RowSlot;
 use super::super::uid_key::UidKey;
 use super::generation_start::GenerationStart;
 use super::{HandlerProgress, quote_line, render_progress};
@@ -169,44 +167,22 @@ impl LogTable {
 }
 
 impl KopfLogs {
-    /// Replaces everything by the lines of a list, in their order, and tells the parents that are held.
-    pub(in crate::reflector) fn replace(&self, rows: &Rows, lines: impl IntoIterator<Item = LoggedLine>) {
+    /// Replaces everything by the lines of a list, in their order; returns the objects that they are about.
+    pub(super) fn replace(&self, lines: impl IntoIterator<Item = LoggedLine>) -> Vec<UidKey> {
         let mut table = LogTable::default();
         for line in lines {
             table.note(line);
         }
-        let objects: Vec<UidKey> = table.order.iter().copied().collect();
+        let objects = table.order.iter().copied().collect();
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = table;
-        for uid in objects {
-            self.tell_parent(rows, uid);
-        }
+        objects
     }
 
-    /// Adds a line, and tells the parent, if it is held.
-    pub(in crate::reflector) fn note(&self, rows: &Rows, line: LoggedLine) {
+    /// Adds a line; returns the object that it is about.
+    pub(super) fn note(&self, line: LoggedLine) -> UidKey {
         let uid = UidKey::from_text(&line.uid);
         self.0.lock().unwrap_or_else(PoisonError::into_inner).note(line);
-        self.tell_parent(rows, uid);
-    }
-
-    /// Lets the stored parent of this uid have failed where the log says so, or takes that back. Must be called after a parent is
-    /// stored that was read without the line.
-    pub(in crate::reflector) fn tell_parent(&self, rows: &Rows, uid: UidKey) {
-        let Some(id) = rows.find_key(uid) else { return };
-        let of_generation = rows.read(id, |row| {
-            let parent = row.parent.as_ref()?;
-            Some((parent.logged_since, parent.generation().unwrap_or(0)))
-        });
-        let Some((start, generation)) = of_generation.flatten() else { return };
-        let Some(end) = self.find_end(uid, start, generation) else { return };
-        let tell = |slot: &mut RowSlot| {
-            let parent = slot.row.as_mut()?.parent.as_mut()?;
-            let is_same = parent.logged_since == start && parent.generation().unwrap_or(0) == generation;
-            Some(is_same && parent.note_logged_end(end))
-        };
-        if rows.change_slot(id, tell).flatten() == Some(true) {
-            rows.mark_dirty(id);
-        }
+        uid
     }
 
     /// How the handlers of a generation that began then ended, where the log says so. What ends in the second in which it began
@@ -279,11 +255,11 @@ mod tests {
         let began = |second: u32| GenerationStart::at_second(second);
         let second = |number: i64| Time(number * 1_000);
         let line = |at, line| LoggedLine { uid: "u".into(), at: second(at), line };
-        let (logs, rows, uid) = (KopfLogs::default(), Rows::new(|| ()), UidKey::from_text("u"));
+        let (logs, uid) = (KopfLogs::default(), UidKey::from_text("u"));
         let text = Some("handler up failed: no such image".into());
-        logs.note(&rows, line(4, failed("up", "no such image")));
+        logs.note(line(4, failed("up", "no such image")));
         assert_eq!(logs.find_end(uid, began(4), 1), None, "another handler may still be tried");
-        logs.note(&rows, line(5, KopfLogLine::ChangeEnded(false)));
+        logs.note(line(5, KopfLogLine::ChangeEnded(false)));
         assert_eq!(logs.find_end(uid, began(5), 1), Some(LoggedEnd::Failed(text)));
         assert_eq!(
             logs.find_end(uid, began(5), 2),
@@ -292,17 +268,17 @@ mod tests {
         );
         assert_eq!(logs.find_end(uid, began(6), 2), None);
         assert_eq!(logs.find_end(uid, GenerationStart::default(), 1), None, "nobody asks for it");
-        logs.note(&rows, line(7, failed("resume", "gone")));
-        logs.note(&rows, line(7, KopfLogLine::OtherEnded));
-        logs.note(&rows, line(8, KopfLogLine::ChangeEnded(true)));
+        logs.note(line(7, failed("resume", "gone")));
+        logs.note(line(7, KopfLogLine::OtherEnded));
+        logs.note(line(8, KopfLogLine::ChangeEnded(true)));
         assert_eq!(logs.find_end(uid, began(5), 1), Some(LoggedEnd::Succeeded), "it was tried again");
-        logs.note(&rows, line(9, KopfLogLine::ChangeEnded(false)));
+        logs.note(line(9, KopfLogLine::ChangeEnded(false)));
         assert_eq!(
             logs.find_end(uid, began(5), 1),
             Some(LoggedEnd::Failed(None)),
             "its lines did not arrive"
         );
-        logs.replace(&rows, []);
+        logs.replace([]);
         assert_eq!(logs.find_end(uid, began(5), 1), None);
     }
 
@@ -315,7 +291,7 @@ mod tests {
             at: Time(5_000),
             line: KopfLogLine::ChangeEnded(false),
         };
-        logs.replace(&Rows::new(|| ()), (0..=MAX_LOGGED_OBJECTS).map(line));
+        logs.replace((0..=MAX_LOGGED_OBJECTS).map(line));
         let began = GenerationStart::at_second(5);
         let held = |number| logs.find_end(UidKey::from_text(&uid(number)), began, 1).is_some();
         assert!(!held(0) && held(1) && held(MAX_LOGGED_OBJECTS));

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::crowd_fate::{ChildState, REPLICAS};
 use super::crowd_member::CrowdMember;
 use super::fixtures::{
-    DemoObject, KOPF_LAST_HANDLED, database_policy, demo_crd, job_status, pod_status, shop_policy,
+    DemoObject, database_policy, demo_crd, handled_annotations, job_status, pod_status, shop_policy,
 };
 
 /// Label by which groups find their members.
@@ -60,8 +60,8 @@ pub(super) fn parent_manifest(member: &CrowdMember, is_handled: bool) -> Value {
             .to_manifest(&json!({ "members": [{ "kinds": deployments, "labels": labels }] }), &Value::Null);
     }
     let mut manifest = parent.to_manifest(&json!({ "version": "v2" }), &Value::Null);
-    let handled = json!({ "spec": { "version": if is_handled { "v2" } else { "v1" } } });
-    manifest["metadata"]["annotations"] = json!({ (KOPF_LAST_HANDLED): handled.to_string() });
+    let (version, generation) = if is_handled { ("v2", 1) } else { ("v1", 0) };
+    manifest["metadata"]["annotations"] = handled_annotations(&json!({ "version": version }), generation);
     manifest
 }
 

@@ -27,13 +27,21 @@ pub(super) const JOB: DemoObject<'_> = of_the_story("batch/v1", "Job", "books-db
 /// A finalizer of another controller.
 pub(super) const BACKUP_FINALIZER: &str = "example.org/backup";
 /// Annotation in which a Kopf operator stores the configuration it last handled.
-pub(super) const KOPF_LAST_HANDLED: &str = "kopf.zalando.org/last-handled-configuration";
+const KOPF_LAST_HANDLED: &str = "kopf.zalando.org/last-handled-configuration";
+/// Annotation in which one that imports `rollcall_kopf.py` keeps how the handlers of a generation ended.
+const KOPF_LAST_OUTCOME: &str = "kopf.zalando.org/last-outcome";
 
 /// Namespace of all objects of the story.
 pub(super) const DEMO_NAMESPACE: &str = "default";
 
 const fn of_the_story(api: &'static str, kind: &'static str, name: &'static str) -> DemoObject<'static> {
     DemoObject { api, kind, namespace: DEMO_NAMESPACE, name }
+}
+
+/// Annotations of a parent whose operator has handled this spec, which is that of this generation, with success.
+pub(super) fn handled_annotations(spec: &Value, generation: i64) -> Value {
+    let outcome = json!({ "generation": generation, "failed": {} });
+    json!({ (KOPF_LAST_HANDLED): json!({ "spec": spec }).to_string(), (KOPF_LAST_OUTCOME): outcome.to_string() })
 }
 
 /// Returns the CRDs and the policies that the story needs.

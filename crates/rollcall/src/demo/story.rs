@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::fixtures::{
-    BACKUP_FINALIZER, DATABASE, DemoObject, JOB, KOPF_LAST_HANDLED, MEDIA, POD, SHOP, WEB, job_status,
+    BACKUP_FINALIZER, DATABASE, DemoObject, JOB, MEDIA, POD, SHOP, WEB, handled_annotations, job_status,
     owner_patch, pod_status, web_status,
 };
 use super::stage::{ExpectedRow, StoryStage, expect_condition};
@@ -99,7 +99,7 @@ async fn its_children_are_adopted_late(s: &mut StoryStage) -> anyhow::Result<()>
         "An ownerReference does not make a child ready.",
     );
     s.cluster.patch_object(WEB, &owner_patch(SHOP, &s.cluster.object_uid(SHOP)?))?;
-    mark_handled(s, "v1")?;
+    mark_handled(s, "v1", 1)?;
     s.expect_answer(
         expect_condition("False", "ChildrenProgressing")
             .with_message("Deployment books-web progressing")
@@ -204,7 +204,7 @@ async fn a_job_lives_one_second(s: &mut StoryStage) -> anyhow::Result<()> {
         &json!({ "spec": { "template": { "metadata": { "labels": versioned_spec("v2") } } } }),
     )?;
     s.await_tree(ROWS_ROLLING_OUT).await?;
-    mark_handled(s, "v2")?;
+    mark_handled(s, "v2", 2)?;
     s.expect_answer(
         expect_condition("False", "ChildrenProgressing")
             .with_message("Job books-db-migrate progressing")
@@ -343,7 +343,7 @@ fn create_owned(
 }
 
 /// Records the configuration the operator has handled, as Kopf does.
-fn mark_handled(s: &StoryStage, version: &str) -> anyhow::Result<()> {
-    let essence = json!({ "spec": versioned_spec(version) }).to_string();
-    s.cluster.patch_object(SHOP, &json!({ "metadata": { "annotations": { (KOPF_LAST_HANDLED): essence } } }))
+fn mark_handled(s: &StoryStage, version: &str, generation: i64) -> anyhow::Result<()> {
+    let annotations = handled_annotations(&versioned_spec(version), generation);
+    s.cluster.patch_object(SHOP, &json!({ "metadata": { "annotations": annotations } }))
 }

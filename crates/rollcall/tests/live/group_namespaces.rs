@@ -123,7 +123,7 @@ async fn who_may_list_one_namespace_calls_no_group_ready_that_has_members_in_ano
     let cluster = cluster("group-namespaces-narrow").await;
     cluster.create(&database("default", "own", "True"));
     cluster.create(&group("both", &databases(&["default", "bank"])));
-    let both = ["wait", "readinessgroup/both", "--timeout", "5s"];
+    let both = ["wait", "readinessgroup/both", "--timeout", "90s"];
     let (code, out, err) = run(&cluster, &both).await;
     assert_eq!(code, Some(0), "{out}{err}");
     let forbidden = InjectedFault::new(FaultAction::Forbid).across_namespaces();

@@ -139,7 +139,7 @@ async fn a_group_with_a_rule_is_judged_by_who_may_read_one_namespace() {
     cluster.create(&group("default", "shop", &cel("status.phase == 'Up'")));
     let forbidden = InjectedFault::new(FaultAction::Forbid).across_namespaces();
     cluster.server.faults().add(forbidden.on_kind("rollcall.dev", "readinessgroups"));
-    let (code, out, err) = run(&cluster, &["wait", "readinessgroup/shop", "--timeout", "12s"]).await;
+    let (code, out, err) = run(&cluster, &["wait", "readinessgroup/shop", "--timeout", "90s"]).await;
     assert_eq!(code, Some(0), "{out}{err}");
     let edited = cluster.file("group.json", &group("default", "shop", &cel("status.phase == 'Down'")));
     let (_, out, err) = run(&cluster, &["plan", "-f", &edited]).await;

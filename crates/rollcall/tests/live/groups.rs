@@ -143,7 +143,7 @@ async fn whoever_may_list_the_groups_of_one_namespace_is_judged_by_the_policies_
     );
     forbid_groups_elsewhere(&cluster);
     for what in ["shop/books", "readinessgroup/web"] {
-        let (code, out, err) = run(&cluster, &["wait", what, "--timeout", "12s"]).await;
+        let (code, out, err) = run(&cluster, &["wait", what, "--timeout", "90s"]).await;
         assert_eq!(code, Some(0), "{what}: {out}{err}");
         assert!(err.contains("ReadinessGroup.rollcall.dev outside of namespace default"), "{err}");
     }

@@ -65,7 +65,7 @@ async fn of_two_policies_that_claim_the_same_the_one_that_is_in_force_judges() {
     cluster.create(&named("a", policy("Shop", "", "Service")));
     let shop = cluster.create(&custom("Shop", "books"));
     cluster.below(&shop, pod("web-0", None));
-    let (code, out, err) = run(&cluster, &["wait", "shop/books", "--timeout", "8s"]).await;
+    let (code, out, err) = run(&cluster, &["wait", "shop/books", "--timeout", "90s"]).await;
     assert_eq!(code, Some(0), "{out}{err}");
     assert!(err.contains("policy a") && err.contains("policy b writes Ready on Shop already"), "{err}");
     let (code, out, err) = run(&cluster, &["tree"]).await;
@@ -78,7 +78,7 @@ async fn a_policy_that_is_refused_judges_as_it_was_last_accepted() {
     ready_database(&cluster);
     let before = policy("Database", "apps", "Deployment");
     cluster.create(&accepted(unreadable(), &before["spec"]));
-    let (code, out, err) = run(&cluster, &["wait", "database/db", "--timeout", "8s"]).await;
+    let (code, out, err) = run(&cluster, &["wait", "database/db", "--timeout", "90s"]).await;
     assert_eq!(code, Some(0), "{out}{err}");
     assert!(err.contains("generation 1 stays in force"), "{err}");
 }
@@ -89,7 +89,7 @@ async fn by_a_policy_that_cannot_be_read_nothing_is_ready_at_any_depth() {
     ready_database(&cluster);
     cluster.create(&unreadable());
     for what in ["database/db", "shop/books"] {
-        let (code, out, err) = run(&cluster, &["wait", what, "--timeout", "8s"]).await;
+        let (code, out, err) = run(&cluster, &["wait", what, "--timeout", "90s"]).await;
         assert_eq!(code, Some(2), "{what}: {out}{err}");
         assert!(out.contains("policy database is refused"), "{what}: {out}{err}");
         let (code, out, err) = run(&cluster, &["tree", what]).await;
@@ -110,7 +110,7 @@ async fn where_nobody_knows_which_objects_a_policy_is_about_it_may_be_about_all(
     cluster.create(&nameless);
     let shop = cluster.create(&custom("Shop", "books"));
     cluster.below(&shop, pod("web-0", None));
-    for args in [&["wait", "shop/books", "--timeout", "8s"][..], &["tree"], &["explain", "shop/books"]] {
+    for args in [&["wait", "shop/books", "--timeout", "90s"][..], &["tree"], &["explain", "shop/books"]] {
         let (code, out, err) = run(&cluster, args).await;
         assert_eq!(code, Some(2), "{args:?}: {out}{err}");
         assert!(err.contains("not read: policy database: "), "{args:?}: {err}");
@@ -146,7 +146,7 @@ async fn an_object_whose_kind_may_not_be_listed_is_not_said_to_be_missing() {
     cluster.below(&shop, pod("web-0", None));
     let forbidden = InjectedFault::new(FaultAction::Forbid).on_verb(RequestVerb::List);
     cluster.server.faults().add(forbidden.on_kind("example.com", "shops"));
-    let (code, out, err) = cluster.run(&["wait", "shop/books", "--timeout", "8s"]).await;
+    let (code, out, err) = cluster.run(&["wait", "shop/books", "--timeout", "90s"]).await;
     assert_eq!(code, Some(2), "{out}{err}");
     assert!(!out.contains("does not exist"), "{out}{err}");
 }
@@ -169,7 +169,7 @@ async fn where_outcomes_may_not_be_read_what_remembers_them_is_not_ready() {
     cluster.server.faults().add(forbidden.on_kind("rollcall.dev", "readinessrecords"));
     // Whoever remembers nothing needs none.
     for (what, expected) in [("shop/books", 2), ("database/db", 0)] {
-        let (code, out, err) = cluster.run(&["wait", what, "--timeout", "8s"]).await;
+        let (code, out, err) = cluster.run(&["wait", what, "--timeout", "90s"]).await;
         assert_eq!(code, Some(expected), "{what}: {out}{err}");
     }
 }
@@ -188,7 +188,7 @@ async fn records_that_may_be_read_in_the_users_namespace_only_count_where_one_is
         let (code, out, err) = cluster.run(args).await;
         (code, out + &err)
     };
-    let (wait, tree) = (["wait", "shop/books", "--timeout", "8s"], ["tree", "shop/books"]);
+    let (wait, tree) = (["wait", "shop/books", "--timeout", "90s"], ["tree", "shop/books"]);
     let (code, text) = said(&wait).await;
     assert_eq!(code, Some(2), "{text}");
     assert!(text.contains("there is none in namespace default"), "{text}");

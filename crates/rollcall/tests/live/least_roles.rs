@@ -102,7 +102,7 @@ async fn within_namespaces_what_is_granted_is_what_is_asked_for() {
     for namespace in ["default", "gold"] {
         until_says(&cluster, namespace, ("Shop", "books"), "False");
         until_says(&cluster, namespace, ("Ledger", "main"), "False");
-        until_says(&cluster, namespace, ("Database", "without-jobs"), "Unknown");
+        until_says(&cluster, namespace, ("Database", "without-jobs"), "False");
     }
     let records =
         || cluster.server.lock_store().list_objects("rollcall.dev/v1alpha1", "ReadinessRecord", HOME);

@@ -21,7 +21,7 @@ async fn shop(name: &str, proof: &str) -> (LiveCluster, Value) {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_proof_reads_of_children_is_read() {
     let (cluster, _) = shop("proof-read", "children.all(c, c.kind == 'Database' && c.spec.ok == true)").await;
-    for args in [&["tree"][..], &["explain", "shop/books"], &["wait", "shop/books", "--timeout", "8s"]] {
+    for args in [&["tree"][..], &["explain", "shop/books"], &["wait", "shop/books", "--timeout", "90s"]] {
         let (code, out, err) = cluster.run(args).await;
         assert_eq!(code, Some(0), "{args:?}: {out}{err}");
     }
@@ -43,7 +43,7 @@ async fn built_in_children_are_read_for_a_proof_too() {
     let mut databases = policy("Database", "", "Pod");
     databases["spec"]["proof"] = json!("children.exists(c, c.metadata.labels.app == 'web')");
     cluster.file("policies.yaml", &databases);
-    let (code, out, err) = cluster.run(&["wait", "database/db", "--timeout", "8s"]).await;
+    let (code, out, err) = cluster.run(&["wait", "database/db", "--timeout", "90s"]).await;
     assert_eq!(code, Some(0), "{out}{err}");
 }
 

@@ -89,7 +89,7 @@ async fn the_children_of_a_cluster_scoped_object_are_read_in_all_namespaces() {
     let forbidden = InjectedFault::new(FaultAction::Forbid).on_verb(RequestVerb::List);
     for command in ["tree", "wait"] {
         cluster.server.faults().add(forbidden.clone().on_kind("", "pods").once());
-        let timeout = if command == "wait" { &["--timeout", "8s"][..] } else { &[] };
+        let timeout = if command == "wait" { &["--timeout", "90s"][..] } else { &[] };
         let mut args = vec![command, "database/db"];
         args.extend(timeout);
         let (code, out, err) = cluster.run(&args).await;
@@ -131,6 +131,6 @@ async fn a_kind_that_is_served_in_another_version_is_not_empty() {
     let (code, out, err) = cluster.run(&["tree", "shop/books"]).await;
     assert_eq!(code, Some(1), "{out}{err}");
     assert!(err.contains("not read: Database.example.com: it is served as example.com/v1"), "{out}{err}");
-    let (code, out, err) = cluster.run(&["wait", "shop/books", "--timeout", "8s"]).await;
+    let (code, out, err) = cluster.run(&["wait", "shop/books", "--timeout", "90s"]).await;
     assert_eq!(code, Some(2), "{out}{err}");
 }

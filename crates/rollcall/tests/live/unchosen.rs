@@ -126,7 +126,7 @@ async fn an_object_that_is_chosen_asks_for_no_more_kinds_than_its_policy() {
     venus["metadata"]["labels"] = json!({ "tier": "gold" });
     let venus = cluster.create(&venus);
     cluster.below(&venus, pod("venus-0", None));
-    let (code, out, err) = cluster.run(&["wait", "database/venus", "--timeout", "8s"]).await;
+    let (code, out, err) = cluster.run(&["wait", "database/venus", "--timeout", "90s"]).await;
     assert_eq!(code, Some(0), "{out}{err}");
     assert!(!err.contains("no policy chooses"), "{err}");
     let asked = cluster.server.logged_requests();

@@ -1,7 +1,7 @@
 //! A script says the same in every process: no addresses, no order of addresses, and no chance.
 
 use readiness::Time;
-use rollcall_cel::ObjectJson;
+use rollcall_cel::{CostLimit, ObjectJson};
 use serde_json::json;
 
 use super::*;
@@ -65,7 +65,10 @@ fn elsewhere(source: &str) -> String {
 fn said(source: &str) -> String {
     let object = json!({ "kind": "X", "spec": {} });
     let script = HealthScript::compile("test", source, true).unwrap();
-    let outcome = script.judge_object(ObjectJson::Text(&object.to_string()), Time(0));
+    let judge = || script.judge_object(ObjectJson::Text(&object.to_string()), Time(0));
+    // A thread that waits for a busy machine spends its time, too.
+    let is_late = |outcome: &ScriptOutcome| outcome.limit == Some(CostLimit::Time);
+    let outcome = std::iter::repeat_with(judge).take(100).find(|outcome| !is_late(outcome)).unwrap();
     assert_eq!(outcome.limit, None, "{source}");
     format!("{:?} {}", outcome.verdict.status, outcome.verdict.message)
 }

@@ -120,8 +120,13 @@ async fn within_namespaces_what_is_granted_is_what_is_asked_for() {
     look_at_page(&cluster, &service);
     let asked = || all_asked(&cluster.server);
     let asks = |what: &str| asked().iter().any(|asked| asked.what() == what);
+    for namespace in ["default", "gold"] {
+        let is_sent = |asked: &AskedRight| {
+            asked.what() == "create events.events.k8s.io" && *asked.namespace == *namespace
+        };
+        until(&format!("it sends an Event in {namespace}"), || asked().iter().any(is_sent));
+    }
     for what in [
-        "create events.events.k8s.io",
         "get databases.example.com",
         "get ledgers.example.com",
         "get pages.example.com",

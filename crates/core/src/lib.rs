@@ -47,7 +47,7 @@ mod write_schedule;
 pub use awaited_children::NOT_DELETED_YET;
 pub use fleet_numbers::{FindingCounts, FleetNumbers, ParentPolicy};
 pub use listed_budgets::ListedBudgets;
-pub use listed_kopf_lines::{KopfLogChange, ListedKopfLines, replace_kopf_log};
+pub use listed_kopf_lines::ListedKopfLines;
 pub use live_reads::{HeldObject, KnownObject, LiveRead, WatchLag};
 pub use loop_core::Core;
 pub use metadata_comparison::{MetadataComparison, OutdatedReads};

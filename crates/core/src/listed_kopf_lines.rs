@@ -2,7 +2,7 @@
 
 use readiness::Time;
 use serde::Deserialize;
-use watcher::reflector::{KopfLogLine, LoggedLine, Reflector};
+use watcher::reflector::{KopfLogLine, LoggedLine};
 use watcher::{FollowEvent, ParentObject};
 
 use crate::staged_list::StagedList;
@@ -10,7 +10,8 @@ use crate::staged_list::StagedList;
 /// An Event by its namespace and name.
 type EventKey = (Box<str>, Box<str>);
 
-/// The lines of the whole cluster, or of one namespace, that say how handlers ended.
+/// The lines of the whole cluster, or of one namespace, that say how handlers ended. None is kept once it is told: whoever may write
+/// Events may write many.
 #[derive(Debug, Default)]
 pub struct ListedKopfLines {
     list: StagedList<EventKey, OrderedLine>,
@@ -24,8 +25,8 @@ struct OrderedLine {
 }
 
 impl ListedKopfLines {
-    /// Applies an event; returns what it changes.
-    pub fn apply_event(&mut self, event: &FollowEvent<ParentObject>) -> KopfLogChange {
+    /// Applies an event; returns the lines that are to be told, in the order in which they were logged.
+    pub fn apply_event(&mut self, event: &FollowEvent<ParentObject>) -> Vec<LoggedLine> {
         match event {
             FollowEvent::Init => self.list.begin_list(),
             FollowEvent::InitApply(object) => {
@@ -33,21 +34,14 @@ impl ListedKopfLines {
                     self.list.stage_item(key_of(object), line);
                 }
             }
-            FollowEvent::InitDone => {
-                self.list.finish_list();
-                return KopfLogChange::Listed;
-            }
+            FollowEvent::InitDone => return self.take_listed(),
             FollowEvent::Apply(object) => {
-                if let Some(line) = read_line(object) {
-                    let is_known = self.list.apply_item(key_of(object), line.clone()).is_some();
-                    return if is_known { KopfLogChange::Nothing } else { KopfLogChange::Line(line.logged) };
-                }
+                return read_line(object).into_iter().map(|line| line.logged).collect();
             }
             // The server forgets Events after an hour; what they said stands.
-            FollowEvent::Delete(object) => _ = self.list.remove_item(&key_of(object)),
-            FollowEvent::Alive | FollowEvent::Failure(_) => {}
+            FollowEvent::Delete(_) | FollowEvent::Alive | FollowEvent::Failure(_) => {}
         }
-        KopfLogChange::Nothing
+        Vec::new()
     }
 
     /// Returns `true` once they were listed.
@@ -55,28 +49,14 @@ impl ListedKopfLines {
         self.list.items().is_some()
     }
 
-    /// All lines with their places.
-    fn ordered_lines(&self) -> impl Iterator<Item = &OrderedLine> {
-        self.list.items().into_iter().flat_map(|items| items.values())
+    fn take_listed(&mut self) -> Vec<LoggedLine> {
+        self.list.finish_list();
+        let listed = std::mem::replace(&mut self.list, StagedList::of_complete([]));
+        let mut lines: Vec<OrderedLine> =
+            listed.items().into_iter().flat_map(|items| items.values()).cloned().collect();
+        lines.sort_by_key(|line| line.version);
+        lines.into_iter().map(|line| line.logged).collect()
     }
-}
-
-/// What an event changes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum KopfLogChange {
-    /// Nothing.
-    Nothing,
-    /// A line was logged.
-    Line(LoggedLine),
-    /// A list is complete.
-    Listed,
-}
-
-/// Tells the reflector all lines of these lists in the order in which they were logged.
-pub fn replace_kopf_log<'l>(reflector: &Reflector, lists: impl Iterator<Item = &'l ListedKopfLines>) {
-    let mut lines: Vec<&OrderedLine> = lists.flat_map(ListedKopfLines::ordered_lines).collect();
-    lines.sort_by_key(|line| line.version);
-    reflector.replace_kopf_log(lines.into_iter().map(|line| line.logged.clone()));
 }
 
 fn key_of(object: &ParentObject) -> EventKey {
@@ -120,31 +100,24 @@ mod tests {
     }
 
     #[test]
-    fn only_lines_that_say_how_handlers_ended_are_kept_in_the_order_in_which_they_were_logged() {
+    fn only_lines_that_say_how_handlers_ended_are_told_once_in_the_order_in_which_they_were_logged() {
         let mut listed = ListedKopfLines::default();
+        let told = |lines: Vec<LoggedLine>| lines.into_iter().map(|line| line.line).collect::<Vec<_>>();
         let ended = |is_success| KopfLogLine::ChangeEnded(is_success);
-        let nothing = KopfLogChange::Nothing;
-        assert_eq!(listed.apply_event(&FollowEvent::Init), nothing);
+        assert!(listed.apply_event(&FollowEvent::Init).is_empty());
         for (name, version, message) in [
             ("c", 3, "Updating is processed: 1 succeeded; 0 failed."),
             ("b", 5, "Handler 'up' is invoked."),
             ("a", 7, "Updating is processed: 0 succeeded; 1 failed."),
         ] {
-            assert_eq!(listed.apply_event(&FollowEvent::InitApply(event(name, version, message))), nothing);
+            let half_a_list = listed.apply_event(&FollowEvent::InitApply(event(name, version, message)));
+            assert!(half_a_list.is_empty() && !listed.are_listed());
         }
-        assert_eq!(listed.ordered_lines().count(), 0, "half a list");
-        assert_eq!(listed.apply_event(&FollowEvent::InitDone), KopfLogChange::Listed);
-        let mut lines: Vec<_> =
-            listed.ordered_lines().map(|line| (line.version, line.logged.line.clone())).collect();
-        lines.sort_by_key(|(version, _)| *version);
-        assert_eq!(lines, [(3, ended(true)), (7, ended(false))]);
+        assert_eq!(told(listed.apply_event(&FollowEvent::InitDone)), [ended(true), ended(false)]);
+        assert!(listed.list.items().is_some_and(std::collections::BTreeMap::is_empty), "nothing is kept");
         let new = event("d", 9, "Creation is processed: 1 succeeded; 0 failed.");
-        let KopfLogChange::Line(line) = listed.apply_event(&FollowEvent::Apply(new.clone())) else {
-            panic!("it is new")
-        };
-        assert_eq!((&*line.uid, line.line), ("db", ended(true)));
-        assert_eq!(listed.apply_event(&FollowEvent::Apply(new.clone())), nothing, "it was told already");
-        assert_eq!(listed.apply_event(&FollowEvent::Delete(new)), nothing);
-        assert_eq!(listed.ordered_lines().count(), 2);
+        let lines = listed.apply_event(&FollowEvent::Apply(new.clone()));
+        assert_eq!((&*lines[0].uid, told(lines.clone())), ("db", vec![ended(true)]));
+        assert!(listed.apply_event(&FollowEvent::Delete(new)).is_empty() && listed.are_listed());
     }
 }

@@ -1,8 +1,8 @@
 //! Events of Kopf operators: followed while a policy says that its operator is Kopf's.
 
-use rollcall_core::{KopfLogChange, ListedKopfLines, replace_kopf_log};
+use rollcall_core::ListedKopfLines;
 use tracing::warn;
-use watcher::reflector::Reflector;
+use watcher::reflector::{LoggedLine, Reflector};
 use watcher::{FollowEvent, FollowFailure, FollowOptions, ParentObject};
 
 use super::scoped_lists::{ListedItems, ScopedListStep, ScopedLists};
@@ -23,9 +23,10 @@ pub(super) struct KopfLog {
 }
 
 impl ListedItems for ListedKopfLines {
-    type Change = KopfLogChange;
+    /// Lines that are to be told.
+    type Change = Vec<LoggedLine>;
 
-    fn apply_event(&mut self, event: &FollowEvent<ParentObject>) -> KopfLogChange {
+    fn apply_event(&mut self, event: &FollowEvent<ParentObject>) -> Vec<LoggedLine> {
         ListedKopfLines::apply_event(self, event)
     }
 
@@ -54,11 +55,8 @@ impl KopfLog {
         loop {
             let was_awaited = self.is_awaited();
             match self.lists.next_step().await {
-                ScopedListStep::Change(KopfLogChange::Line(line)) => reflector.note_kopf_line(line),
-                ScopedListStep::Change(KopfLogChange::Listed) => {
-                    replace_kopf_log(reflector, self.lists.lists());
-                }
-                ScopedListStep::Change(KopfLogChange::Nothing) | ScopedListStep::GivenUp => {}
+                ScopedListStep::Change(lines) => reflector.note_kopf_lines(lines),
+                ScopedListStep::GivenUp => {}
                 ScopedListStep::Failed(failure) => self.report(failure),
             }
             if was_awaited && !self.is_awaited() {

@@ -297,14 +297,10 @@ impl Reflector {
         self.0.budgets.replace(budgets);
     }
 
-    /// Adds a line that a Kopf operator has logged as an Event. Only policies heed it that say that their operator is Kopf's.
-    pub fn note_kopf_line(&self, line: LoggedLine) {
-        logged_parents::note_line(&self.0.kopf_logs, self.rows(), line);
-    }
-
-    /// Replaces everything that Kopf operators have logged, by the lines of a list in their order.
-    pub fn replace_kopf_log(&self, lines: impl IntoIterator<Item = LoggedLine>) {
-        logged_parents::replace_log(&self.0.kopf_logs, self.rows(), lines);
+    /// Adds lines that Kopf operators have logged as Events, in their order; none is needed again. Only policies heed them that say that
+    /// their operator is Kopf's.
+    pub fn note_kopf_lines(&self, lines: impl IntoIterator<Item = LoggedLine>) {
+        logged_parents::note_lines(&self.0.kopf_logs, self.rows(), lines);
     }
 
     /// Sets the labels of a namespace; returns `true` if they changed. Parents selected by them have to be relisted.

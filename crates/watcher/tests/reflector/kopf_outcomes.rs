@@ -121,7 +121,7 @@ fn where_the_policy_names_kopf_a_failure_that_its_operator_logged_counts_wheneve
     // The log is known before the parent is read, and after.
     for is_first in [true, false] {
         let reflector = Reflector::new(|| ());
-        let tell = || failed().into_iter().for_each(|line| reflector.note_kopf_line(logged(1, line)));
+        let tell = || reflector.note_kopf_lines(failed().map(|line| logged(1, line)));
         if is_first {
             tell();
         }
@@ -131,12 +131,10 @@ fn where_the_policy_names_kopf_a_failure_that_its_operator_logged_counts_wheneve
             tell();
         }
         assert_eq!(held(&reflector), says, "the log comes first: {is_first}");
-        // The server forgets Events.
-        reflector.replace_kopf_log([]);
         apply(&reflector, &interest, &marked_parent(2, 1));
         assert_eq!(held(&reflector), says);
         // It was tried again, and nobody says that this succeeded but the log.
-        reflector.note_kopf_line(logged(2, KopfLogLine::ChangeEnded(true)));
+        reflector.note_kopf_lines([logged(2, KopfLogLine::ChangeEnded(true))]);
         assert_eq!(held(&reflector), nothing, "a log proves nothing");
         apply(&reflector, &interest, &marked_parent(3, 1));
         assert_eq!(held(&reflector), nothing);
@@ -152,7 +150,7 @@ fn where_the_policy_names_kopf_a_failure_that_its_operator_logged_counts_wheneve
     failing["metadata"]["annotations"]["kopf.zalando.org/a"] = json!(record(true));
     apply(&reflector, &interest, &failing);
     assert_eq!(held(&reflector), says);
-    reflector.note_kopf_line(logged(2, KopfLogLine::ChangeEnded(true)));
+    reflector.note_kopf_lines([logged(2, KopfLogLine::ChangeEnded(true))]);
     apply(&reflector, &interest, &marked_parent(2, 1));
     assert_eq!(held(&reflector), says);
 }
@@ -167,7 +165,7 @@ fn what_was_logged_of_another_generation_or_of_no_kopf_operator_counts_for_nothi
     ] {
         let reflector = Reflector::new(|| ());
         apply(&reflector, &under(marks), &marked_parent(1, 1));
-        reflector.note_kopf_line(logged(seconds, KopfLogLine::ChangeEnded(false)));
+        reflector.note_kopf_lines([logged(seconds, KopfLogLine::ChangeEnded(false))]);
         assert_eq!(held(&reflector).0, expected, "{marks:?} {seconds}");
     }
 }

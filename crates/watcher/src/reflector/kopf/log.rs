@@ -6,7 +6,7 @@
 //! both cases, so these lines are the only trace of a failure. They take a True away and never give one: in most namespaces more
 //! people may write Events than parents.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
 use readiness::Time;
@@ -152,7 +152,8 @@ struct LogTable {
 }
 
 impl LogTable {
-    fn note(&mut self, logged: LoggedLine) {
+    /// Adds a line; returns the object that it is about.
+    fn note(&mut self, logged: LoggedLine) -> UidKey {
         let uid = UidKey::from_text(&logged.uid);
         if !self.objects.contains_key(&uid) {
             if self.order.len() >= MAX_LOGGED_OBJECTS
@@ -163,26 +164,15 @@ impl LogTable {
             self.order.push_back(uid);
         }
         self.objects.entry(uid).or_default().note(logged.at, logged.line);
+        uid
     }
 }
 
 impl KopfLogs {
-    /// Replaces everything by the lines of a list, in their order; returns the objects that they are about.
-    pub(super) fn replace(&self, lines: impl IntoIterator<Item = LoggedLine>) -> Vec<UidKey> {
-        let mut table = LogTable::default();
-        for line in lines {
-            table.note(line);
-        }
-        let objects = table.order.iter().copied().collect();
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = table;
-        objects
-    }
-
-    /// Adds a line; returns the object that it is about.
-    pub(super) fn note(&self, line: LoggedLine) -> UidKey {
-        let uid = UidKey::from_text(&line.uid);
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).note(line);
-        uid
+    /// Adds lines in the order in which they were logged; returns the objects that they are about.
+    pub(super) fn note(&self, lines: impl IntoIterator<Item = LoggedLine>) -> BTreeSet<UidKey> {
+        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.into_iter().map(|line| table.note(line)).collect()
     }
 
     /// How the handlers of a generation that began then ended, where the log says so. What ends in the second in which it began
@@ -257,9 +247,9 @@ mod tests {
         let line = |at, line| LoggedLine { uid: "u".into(), at: second(at), line };
         let (logs, uid) = (KopfLogs::default(), UidKey::from_text("u"));
         let text = Some("handler up failed: no such image".into());
-        logs.note(line(4, failed("up", "no such image")));
+        logs.note([line(4, failed("up", "no such image"))]);
         assert_eq!(logs.find_end(uid, began(4), 1), None, "another handler may still be tried");
-        logs.note(line(5, KopfLogLine::ChangeEnded(false)));
+        logs.note([line(5, KopfLogLine::ChangeEnded(false))]);
         assert_eq!(logs.find_end(uid, began(5), 1), Some(LoggedEnd::Failed(text)));
         assert_eq!(
             logs.find_end(uid, began(5), 2),
@@ -268,18 +258,16 @@ mod tests {
         );
         assert_eq!(logs.find_end(uid, began(6), 2), None);
         assert_eq!(logs.find_end(uid, GenerationStart::default(), 1), None, "nobody asks for it");
-        logs.note(line(7, failed("resume", "gone")));
-        logs.note(line(7, KopfLogLine::OtherEnded));
-        logs.note(line(8, KopfLogLine::ChangeEnded(true)));
+        logs.note([line(7, failed("resume", "gone"))]);
+        logs.note([line(7, KopfLogLine::OtherEnded)]);
+        logs.note([line(8, KopfLogLine::ChangeEnded(true))]);
         assert_eq!(logs.find_end(uid, began(5), 1), Some(LoggedEnd::Succeeded), "it was tried again");
-        logs.note(line(9, KopfLogLine::ChangeEnded(false)));
+        logs.note([line(9, KopfLogLine::ChangeEnded(false))]);
         assert_eq!(
             logs.find_end(uid, began(5), 1),
             Some(LoggedEnd::Failed(None)),
             "its lines did not arrive"
         );
-        logs.replace([]);
-        assert_eq!(logs.find_end(uid, began(5), 1), None);
     }
 
     #[test]
@@ -291,7 +279,7 @@ mod tests {
             at: Time(5_000),
             line: KopfLogLine::ChangeEnded(false),
         };
-        logs.replace((0..=MAX_LOGGED_OBJECTS).map(line));
+        logs.note((0..=MAX_LOGGED_OBJECTS).map(line));
         let began = GenerationStart::at_second(5);
         let held = |number| logs.find_end(UidKey::from_text(&uid(number)), began, 1).is_some();
         assert!(!held(0) && held(1) && held(MAX_LOGGED_OBJECTS));

@@ -5,21 +5,15 @@ use super::super::slots::RowSlot;
 use super::super::uid_key::UidKey;
 use super::log::{KopfLogs, LoggedLine};
 
-/// Replaces everything that was logged by the lines of a list, in their order, and tells the parents that are held.
-pub(in crate::reflector) fn replace_log(
+/// Adds lines to what was logged, in their order, and then tells the parents that are held: none hears of what a later line takes back.
+pub(in crate::reflector) fn note_lines(
     logs: &KopfLogs,
     rows: &Rows,
     lines: impl IntoIterator<Item = LoggedLine>,
 ) {
-    for uid in logs.replace(lines) {
+    for uid in logs.note(lines) {
         tell_parent(logs, rows, uid);
     }
-}
-
-/// Adds a line to what was logged, and tells the parent, if it is held.
-pub(in crate::reflector) fn note_line(logs: &KopfLogs, rows: &Rows, line: LoggedLine) {
-    let uid = logs.note(line);
-    tell_parent(logs, rows, uid);
 }
 
 /// Lets the stored parent of this uid have failed where the log says so, or takes that back. Must be called after a parent is

@@ -259,6 +259,7 @@ impl Sim {
     fn restart_process(&mut self) {
         self.takeovers.reset_for_restart();
         let SimStage { world, service, feed } = &mut self.stage;
+        self.jury.note_former_policies(&service.policies);
         world.timeline.log_event("restart");
         world.timeline.counts.restarts += 1;
         world.timeline.remove_events(SimEvent::is_of_the_process);
@@ -280,6 +281,7 @@ impl Sim {
 
     /// Starts another process while this one goes on for a while.
     fn take_over(&mut self) {
+        self.jury.note_former_policies(&self.stage.service.policies);
         if self.takeovers.begin(&mut self.stage) {
             self.start_new_process();
         }

@@ -324,7 +324,7 @@ fn every_invariant_holds_beside_another_release() {
         variable: "ROLLCALL_SIM_SHARED_CLUSTER_SEED",
         test: "another_release",
         play: play_shared_cluster,
-        remembered: &[(360_168, WITH_FAILURES), (31_337, WITH_FAILURES)],
+        remembered: &[(360_168, WITH_FAILURES), (31_337, WITH_FAILURES), (32_034, WITH_FOREGROUND_DELETIONS)],
         shared: &[],
     };
     histories.check_changing();

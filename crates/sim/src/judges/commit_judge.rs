@@ -53,6 +53,8 @@ pub(crate) struct CommitJudge {
     /// former process did so.
     yielded: BTreeSet<String>,
     yielded_before: BTreeSet<String>,
+    /// Policies that were in force when a process ended: what it has sent may land before the next one has any.
+    former_policies: Vec<PolicyDef>,
     /// Number of conditions that became True.
     pub(crate) trues: u64,
 }
@@ -60,6 +62,15 @@ pub(crate) struct CommitJudge {
 impl CommitJudge {
     pub(crate) fn reset_for_restart(&mut self) {
         self.yielded_before.append(&mut self.yielded);
+    }
+
+    /// Notes the policies of a process that ends, or that another begins beside.
+    pub(crate) fn note_former_policies(&mut self, policies: &[PolicyDef]) {
+        for policy in policies {
+            if !self.former_policies.contains(policy) {
+                self.former_policies.push(policy.clone());
+            }
+        }
     }
 
     /// Returns `true` if a former process wrote a fallback type on the parent because another client had the type. A process
@@ -165,7 +176,8 @@ impl CommitJudge {
 
     /// Notes for which generation the parent carries entries: a policy that was replaced meanwhile may have written them.
     fn note_announced(&mut self, at: &JudgedMoment<'_>, new: &ModelObject) {
-        for policy in at.scenario.first_policies.iter().filter(|policy| policy.parent == new.kind) {
+        let known = at.scenario.first_policies.iter().chain(&self.former_policies);
+        for policy in known.filter(|policy| policy.parent == new.kind) {
             if entry_of(policy, new).is_some_and(|said| said.observed == new.generation) {
                 self.announced.insert((policy.number, new.uid.clone(), new.generation));
             }

@@ -6,6 +6,7 @@ use super::{
     AnswerJudge, CheckedParents, CommitJudge, JudgedMoment, JudgedScene, NumberJudge, OverlapJudge,
     PlanWatch, ReaderJudge, WordsJudge, WriteTroubles, check_decision, check_end,
 };
+use crate::scenario::PolicyDef;
 use crate::timeline::SimulationCounts;
 use crate::wires::{CommittedWrite, KindWires, PolicyWatch, SimStage, WriteInFlight, WriteSender};
 
@@ -35,6 +36,11 @@ impl Jury {
         self.commits.reset_for_restart();
         self.overlaps.reset_for_restart();
         self.readers.reset_for_restart();
+    }
+
+    /// A process ends, or another begins beside it: the policies that it goes by.
+    pub(crate) fn note_former_policies(&mut self, policies: &[PolicyDef]) {
+        self.commits.note_former_policies(policies);
     }
 
     /// Adds what was judged to the counts of a run.

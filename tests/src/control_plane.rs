@@ -21,7 +21,7 @@ use crate::component_args::{api_server_args, manager_args, scheduler_args};
 use crate::etcd::EtcdServer;
 use crate::kubelet::{self, ForwardedPort};
 use crate::places;
-use crate::process::LoggedProcess;
+use crate::process::{LoggedProcess, relaxed_collector};
 
 /// Token of the only user with all rights.
 const ADMIN: &str = "admin-of-a-cluster-that-lives-on-loopback";
@@ -40,6 +40,7 @@ pub struct ControlPlane {
     /// What the API server stores in.
     pub etcd: EtcdServer,
     others: Vec<LoggedProcess>,
+    kubelets: Option<Arc<Mutex<LoggedProcess>>>,
     forwarded: ForwardedPort,
 }
 
@@ -52,9 +53,15 @@ pub enum ClusterParts {
     Everything,
 }
 
+static SHARED: OnceCell<Arc<ControlPlane>> = OnceCell::const_new();
+
+/// Returns `true` for the control plane that all tests of this process share.
+pub(crate) fn is_shared(plane: &Arc<ControlPlane>) -> bool {
+    SHARED.get().is_some_and(|shared| Arc::ptr_eq(shared, plane))
+}
+
 /// Returns the control plane shared by all tests of one process; each test has a namespace and an API group in it.
 pub async fn shared() -> Result<Arc<ControlPlane>> {
-    static SHARED: OnceCell<Arc<ControlPlane>> = OnceCell::const_new();
     let start = async || Ok(Arc::new(ControlPlane::start(ClusterParts::Everything).await?));
     SHARED.get_or_try_init(start).await.cloned()
 }
@@ -79,7 +86,7 @@ impl ControlPlane {
                 name,
                 &places::program(name)?,
                 &args,
-                &[],
+                &relaxed_collector(),
                 &folder.join(format!("{name}.log")),
             )
         };
@@ -94,6 +101,7 @@ impl ControlPlane {
             api_server,
             etcd,
             others: Vec::new(),
+            kubelets: None,
             forwarded,
         };
         plane.until_ready().await?;
@@ -103,7 +111,8 @@ impl ControlPlane {
         )?);
         if parts == ClusterParts::Everything {
             plane.others.push(start("kube-scheduler", scheduler_args(&folder, listen[4]))?);
-            plane.others.push(start("kwok", kubelet::args(&folder, listen[5], &plane.forwarded)?)?);
+            let kwok = start("kwok", kubelet::args(&folder, listen[5], &plane.forwarded)?)?;
+            plane.kubelets = Some(kubelet::keep_running(kwok));
             plane.admin().await?.create(&node("node-1")).await?;
         }
         Ok(plane)

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::places;
 use crate::plain_http::post;
-use crate::process::LoggedProcess;
+use crate::process::{LoggedProcess, relaxed_collector};
 
 /// A running etcd; stops when it is dropped.
 pub struct EtcdServer {
@@ -24,7 +24,8 @@ impl EtcdServer {
         let mut args = etcd_args(folder, &address, &format!("http://127.0.0.1:{peer}"));
         args.extend(room.map(|bytes| format!("--quota-backend-bytes={bytes}")));
         let log = folder.join("etcd.log");
-        let process = LoggedProcess::start("etcd", &places::program("etcd")?, &args, &[], &log)?;
+        let process =
+            LoggedProcess::start("etcd", &places::program("etcd")?, &args, &relaxed_collector(), &log)?;
         Ok(Self { process: Mutex::new(process), address })
     }
 
@@ -46,6 +47,13 @@ impl EtcdServer {
     /// Starts it again with the data that it has.
     pub fn again(&self) -> Result<()> {
         self.process()?.again()
+    }
+
+    /// Number of bytes that it has stored, of those that it has room for.
+    pub async fn stored_bytes(&self) -> Result<u64> {
+        let status = self.ask("/v3/maintenance/status", &json!({})).await?;
+        let bytes = status["dbSize"].as_str().context("a status without a size")?;
+        bytes.parse().with_context(|| format!("no size: {bytes}"))
     }
 
     /// Gives back the room of what was deleted or overwritten, and ends the alarm that there is none: what an administrator

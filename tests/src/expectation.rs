@@ -1,6 +1,9 @@
 //! Expectations that tests wait for: a claim about one object, as text and as code.
 
+use std::sync::Arc;
+
 use serde_json::Value;
+use tokio::sync::Notify;
 
 use crate::objects::condition;
 
@@ -22,6 +25,17 @@ impl StateExpectation {
     /// Returns `true` if the claim holds; `None` is a missing object.
     pub fn holds(&self, object: Option<&Value>) -> bool {
         (self.holds)(object)
+    }
+
+    /// The same claim, which tells as soon as it was asked for the first time.
+    #[must_use]
+    pub(crate) fn noting(self, asked: Arc<Notify>) -> Self {
+        let Self { words, holds } = self;
+        let noting = move |object: Option<&Value>| {
+            asked.notify_one();
+            holds(object)
+        };
+        Self { words, holds: Box::new(noting) }
     }
 
     /// Combines two claims: both must hold.

@@ -3,11 +3,14 @@
 use std::fs;
 use std::net::TcpListener;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 
 use crate::places;
+use crate::process::LoggedProcess;
 
 /// The port to which every forwarded port of every pod leads; a test may listen on it in place of the containers.
 pub(crate) struct ForwardedPort(Mutex<Option<TcpListener>>);
@@ -28,6 +31,29 @@ impl ForwardedPort {
         let held = self.0.lock().map_err(|_| anyhow!("poisoned"))?;
         Ok(held.as_ref().context("the port was taken before")?.local_addr()?.port())
     }
+}
+
+/// How often it is looked whether kwok still runs.
+const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Starts kwok again whenever it ends, for as long as the caller holds on to it: it has workers that write one map, and on a busy
+/// machine two of them may meet there in its first seconds.
+pub(crate) fn keep_running(kwok: LoggedProcess) -> Arc<Mutex<LoggedProcess>> {
+    let kwok = Arc::new(Mutex::new(kwok));
+    let held = Arc::downgrade(&kwok);
+    thread::spawn(move || {
+        while let Some(kwok) = held.upgrade() {
+            if let Ok(mut kwok) = kwok.lock()
+                && let Ok(Some(_)) = kwok.ended()
+            {
+                // Otherwise the next look tries it.
+                _ = kwok.again();
+            }
+            drop(kwok);
+            thread::sleep(LOOK_INTERVAL);
+        }
+    });
+    kwok
 }
 
 /// Arguments of kwok listening on this port, which its nodes report as their kubelet's.

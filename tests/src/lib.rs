@@ -20,6 +20,7 @@ pub mod judge;
 pub mod kind;
 pub mod kopf;
 mod kubelet;
+mod leftovers;
 pub mod object_store;
 pub mod objects;
 pub mod oci_registry;

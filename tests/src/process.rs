@@ -12,6 +12,11 @@ use tokio::time::{sleep, timeout};
 
 type Order = (Command, mpsc::Sender<std::io::Result<Child>>);
 
+/// Environment of servers written in Go: memory is there, processors are what all tests share.
+pub(crate) fn relaxed_collector() -> [(String, String); 1] {
+    [("GOGC".to_owned(), "400".to_owned())]
+}
+
 /// A running program with its log; killed when dropped.
 pub struct LoggedProcess {
     name: String,

@@ -10,14 +10,16 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use futures::StreamExt;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use crate::TEST_TIMEOUT;
 use crate::caller::{ApiCaller, WatchedChange};
-use crate::control_plane::{ClusterParts, ControlPlane, shared};
+use crate::control_plane::{ClusterParts, ControlPlane, is_shared, shared};
 use crate::crd::CrdBuilder;
 use crate::expectation::{StateExpectation, says, there};
 use crate::kind::{ManifestKind, ObjectAddress};
+use crate::leftovers;
 use crate::places;
 use crate::rollcall_command::rollcall;
 
@@ -37,6 +39,15 @@ pub struct TestTenant {
     /// Folder for files of this test.
     pub folder: PathBuf,
     pub(crate) logs: Mutex<Vec<PathBuf>>,
+}
+
+impl Drop for TestTenant {
+    fn drop(&mut self) {
+        // A control plane of its own goes with it.
+        if is_shared(&self.plane) {
+            leftovers::remove_behind(self);
+        }
+    }
 }
 
 impl TestTenant {
@@ -254,6 +265,24 @@ impl TestTenant {
             trimmed(last),
             self.log_tails()
         )
+    }
+
+    /// Does something to the cluster, and waits until it shows in the object: of all states since then the first is returned.
+    pub async fn until_after<T>(
+        &self,
+        act: impl Future<Output = Result<T>>,
+        address: &ObjectAddress,
+        expectation: StateExpectation,
+    ) -> Result<Value> {
+        let watched = Arc::new(Notify::new());
+        let expectation = expectation.noting(watched.clone());
+        let acts = async {
+            watched.notified().await;
+            act.await
+        };
+        let (found, done) = tokio::join!(self.until_at(address, &expectation), acts);
+        done?;
+        found
     }
 
     async fn follow(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use acceptance::caller::version_of;
 use acceptance::control_plane::{ClusterParts, ControlPlane};
 use acceptance::crd::CrdBuilder;
-use acceptance::expectation::{because, current, mentions, says};
+use acceptance::expectation::{because, current, has, mentions, says};
 use acceptance::groups::TenantGroups as _;
 use acceptance::objects::{condition, owned_by};
 use acceptance::places;
@@ -52,7 +52,7 @@ async fn what_was_said_stands_and_is_kept_true_while_the_definition_of_policies_
     // A policy that somebody deletes is gone.
     tenant.admin.delete(&policy_address(&tenant, "db")?).await?;
     running.until_printed("the entries of a deleted policy are removed").await?;
-    assert!(tenant.get("Database/db-0").await?["status"]["conditions"].is_null());
+    tenant.until("Database/db-0", has("Ready", false)).await?;
     Ok(())
 }
 

@@ -311,13 +311,13 @@ async fn a_finalizer_that_an_old_list_of_kopf_brought_back_carries_its_name() ->
     operator.until_logged("looks", 1).await?;
     let none = json!({ "metadata": { "finalizers": null } });
     tenant.admin.merge(&tenant.address("Database/db")?, "?fieldManager=argocd-controller", &none).await?;
-    std::fs::write(&gate, "")?;
     let back = StateExpectation::new("held again", |db| {
         let held = db["metadata"]["finalizers"].to_string();
         held.contains("argocd") && held.contains("kopf")
     });
     // Its next write may drop it again: what `doctor` goes by is in the object as it is at this moment.
-    let held = tenant.until("Database/db", back).await?;
+    let opened = async { Ok(std::fs::write(&gate, "")?) };
+    let held = tenant.until_after(opened, &tenant.address("Database/db")?, back).await?;
     let key = "/fieldsV1/f:metadata/f:finalizers/v:\"argocd.argoproj.io~1hook-finalizer\"";
     let entries = held["metadata"]["managedFields"].as_array().context("no managedFields")?;
     let owners: Vec<_> =

@@ -195,10 +195,14 @@ async fn an_etcd_that_is_killed_and_started_again_moves_nothing_but_what_moved()
 /// Room of an etcd that is full soon.
 const LITTLE_ROOM: u64 = 24 << 20;
 
-/// Fills the server's etcd until it takes no more. Returns the number of ConfigMaps.
-async fn fill_up(tenant: &TestTenant) -> Result<usize> {
+/// Fills the server's etcd with ConfigMaps from a number on, until it has stored so many bytes or takes no more. Returns the number
+/// of the next one.
+async fn fill_up(tenant: &TestTenant, from: usize, until: u64) -> Result<usize> {
     let text = "x".repeat(900_000);
-    for number in 0..1_000 {
+    for number in from..1_000 {
+        if tenant.plane.etcd.stored_bytes().await? >= until {
+            return Ok(number);
+        }
         let filler = json!({ "apiVersion": "v1", "kind": "ConfigMap",
             "metadata": { "name": format!("filler-{number}"), "namespace": tenant.name }, "data": { "x": text } });
         if let Err(error) = tenant.admin.create(&filler).await {
@@ -211,11 +215,12 @@ async fn fill_up(tenant: &TestTenant) -> Result<usize> {
 
 #[tokio::test]
 async fn what_a_full_disk_refuses_is_told_once_there_is_room_again() -> Result<()> {
-    let fleet = Fleet::start("disk-full", 50, "6s", Some(LITTLE_ROOM)).await?;
+    let fleet = Fleet::start("disk-full", 50, "15s", Some(LITTLE_ROOM)).await?;
     let tenant = &fleet.tenant;
+    let almost = fill_up(tenant, 0, LITTLE_ROOM - (4 << 20)).await?;
     // It is about to be told that it is ready.
     fleet.add_parent(50).await?;
-    let fillers = fill_up(tenant).await?;
+    let fillers = fill_up(tenant, almost, u64::MAX).await?;
     let failed = |count: f64| count >= 3.0;
     fleet.rollcall.until_metric("rollcall_writes_total", &["outcome=\"error\""], failed).await?;
     let before = fleet.rollcall.metric("rollcall_writes_total", &["outcome=\"error\""]).await?;

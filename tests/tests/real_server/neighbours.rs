@@ -79,7 +79,7 @@ async fn survives(word: &str, crd: CrdBuilder) -> Result<()> {
         tenant.until("Database/db", says("Ready", status)).await?;
     }
     let written = rollcall.metric("rollcall_writes_total", &["outcome=\"written\""]).await?;
-    println!("{written} writes beside {round} of the neighbour's");
+    eprintln!("{written} writes beside {round} of the neighbour's");
     assert!(written >= f64::from(FLIPS), "only {written} writes interleaved");
     let done = json!({ "type": "Ready", "status": "True", "observedGeneration": 1 });
     tenant.change_status("Shard/one", json!({ "conditions": [done] })).await?;

@@ -50,7 +50,7 @@ struct PeerParent {
     has_status_subresource: bool,
     /// The condition type of the policy.
     condition: &'static str,
-    /// The parent itself has a condition of that type, which is True.
+    /// The parent itself says that it is ready, by a condition of that type or where its kind says it.
     says_true: bool,
     link: Link,
     evidence: Evidence,
@@ -202,7 +202,6 @@ fn of_argo_cd() -> [PeerParent; 2] {
         status: json!({ "health": { "status": "Healthy" }, "sync": { "status": "Synced", "revision": "a1b2c3" },
             "resources": [{ "group": "example.com", "kind": "Part", "name": "part", "status": "Synced", "version": "v1" }] }),
         has_status_subresource: false,
-        says_true: false,
         ..PeerParent::new(
             "application",
             ("argoproj.io", "v1alpha1", "Application"),
@@ -273,7 +272,6 @@ fn of_olm() -> [PeerParent; 2] {
         status: json!({ "phase": "Succeeded", "reason": "InstallSucceeded",
             "conditions": [{ "phase": "InstallReady", "reason": "AllRequirementsMet" },
                 { "phase": "Succeeded", "reason": "InstallSucceeded" }] }),
-        says_true: false,
         ..PeerParent::new(
             "cluster-service-version",
             ("operators.coreos.com", "v1alpha1", "ClusterServiceVersion"),

@@ -11,6 +11,7 @@ mod references;
 mod selector;
 mod shape;
 mod template;
+mod told_field;
 
 use std::fmt;
 use std::sync::Arc;
@@ -33,6 +34,7 @@ pub use references::{ChildReference, ReferencePath, ReferencePathError};
 pub use selector::{LabelMatchTerm, LabelMatcher};
 pub use shape::{ReadShape, ShapeMatcher, ShapeRefusal};
 pub use template::{ParentTemplate, ParentTemplateError};
+pub use told_field::ToldField;
 
 use crate::status::{OwnTypes, written_types};
 use crate::wire::{OwnerRef, WireMeta};
@@ -95,6 +97,8 @@ pub struct Interest {
     pub elsewhere: Vec<ElsewhereRule>,
     /// `metadata.generation` changes with the spec alone: the kind has a status subresource.
     pub counted: bool,
+    /// Where its objects say whether they are ready, if not in a condition.
+    pub told_in: Option<ToldField>,
 }
 
 impl Interest {
@@ -111,6 +115,7 @@ impl Interest {
             release: Vec::new(),
             elsewhere: Vec::new(),
             counted: true,
+            told_in: ToldField::of_kind(group, kind),
         }
     }
 

@@ -146,7 +146,10 @@ pub(super) fn read_parent_row(
         logged_since,
         extras: extras.into_boxed(),
     };
-    let read = row.as_read(meta, object, interest.counted, &before.observed_generations);
+    let fields = child.facts.status.state_fields.iter().map(|field| (&*field.path, &*field.value));
+    let told = interest.told_in.and_then(|told_in| told_in.says_ready(fields));
+    let read =
+        ReadParent { told, ..row.as_read(meta, object, interest.counted, &before.observed_generations) };
     let (answers, targets): (Vec<_>, Vec<_>) =
         rules.iter().map(|rule| build_answer(read, (rule, rules), selectors)).unzip();
     (row.view.answers, row.targets) = (answers.into(), targets.into());
@@ -221,6 +224,7 @@ impl ParentRow {
             practice: self.practice,
             observed,
             reported: self.extras.as_ref().and_then(|extras| extras.reported.as_ref()),
+            told: None,
         }
     }
 

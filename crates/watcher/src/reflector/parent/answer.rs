@@ -31,6 +31,8 @@ pub(super) struct ReadParent<'r> {
     pub(super) observed: &'r [(PolicyId, u64)],
     /// Failure that its own status reports.
     pub(super) reported: Option<&'r StatusFailure>,
+    /// What it says of itself where no condition does.
+    pub(super) told: Option<bool>,
 }
 
 /// The answer of one policy, which is among these, as it is read from a parent, and where the next one is to be written.
@@ -80,7 +82,7 @@ pub(super) fn build_answer(
     };
     let extras = TargetExtras {
         owner: owner.map(Into::into),
-        owner_says_true: theirs.or(kept).map(|(_, _, is_true)| *is_true),
+        owner_says_true: theirs.or(kept).map(|(_, _, is_true)| *is_true).or(parent.told),
         names: rendered.names,
         unrendered: unrendered.map(Into::into),
         former_type: former.map(|former| former.kind().into()),

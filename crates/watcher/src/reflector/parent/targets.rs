@@ -37,7 +37,7 @@ const _: () = assert!(size_of::<AnswerTarget>() <= 24);
 pub(in crate::reflector) struct TargetExtras {
     /// Owner of the condition type, if another client owns it.
     pub(super) owner: Option<Box<str>>,
-    /// Status True in the owner's condition.
+    /// Status True in the owner's condition, or its word for ready in the field where it says that.
     pub(super) owner_says_true: Option<bool>,
     /// Rendered expected names, by group.
     pub(super) names: Vec<(u8, Box<str>)>,
@@ -84,7 +84,7 @@ impl AnswerTarget {
         self.extras.as_ref()?.former_type.as_deref()
     }
 
-    /// Whether the owner's condition has status True, if another client owns the type.
+    /// Whether the owner's condition has status True, if another client owns the type, or says elsewhere that the parent is ready.
     pub fn owner_says_true(&self) -> Option<bool> {
         self.extras.as_ref()?.owner_says_true
     }

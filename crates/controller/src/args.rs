@@ -57,6 +57,10 @@ pub struct RunArgs {
         value_name = "OPENED"
     )]
     pub group_namespaces: NamespaceGrants,
+    /// Members of ReadinessGroups may have readiness rules (`members[].ready`). Whoever may create groups reads by these what Rollcall
+    /// may list in their namespace; with false such a group is Unknown and says why.
+    #[arg(long, env = "ROLLCALL_GROUP_RULES", default_value_t = true, action = clap::ArgAction::Set, value_name = "BOOL")]
+    pub group_rules: bool,
     /// ClusterRoles that Rollcall may bind to its own service account while accepted policies need them; it binds the
     /// narrowest that grant what lacks, and deletes the binding when none needs it any more. Without this flag it grants
     /// nothing. It needs the rights that `rollcall rbac --grant-roles` prints; the API server refuses every other role.

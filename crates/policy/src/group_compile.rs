@@ -51,6 +51,20 @@ fn refuse_rules_on_own_kinds(spec: &ReadinessPolicySpec) -> impl Iterator<Item =
     })
 }
 
+/// Where an administrator has switched them off, whoever creates groups has nothing evaluated.
+fn refuse_rules(
+    spec: &ReadinessPolicySpec,
+    settings: &PolicySettings,
+) -> impl Iterator<Item = PolicyProblem> {
+    let judged = |(_, child): &(usize, &ChildSpec)| child.ready.is_some() && !settings.group_rules;
+    spec.children.iter().enumerate().filter(judged).map(|(at, _)| PolicyProblem {
+        field: format!("spec.children[{at}].ready"),
+        what: "rules of groups are switched off (--group-rules=false): remove ready, or have an administrator write a policy"
+            .to_owned(),
+        at: None,
+    })
+}
+
 /// The problems by the fields of the group, each once: the kinds of a member share its rule.
 fn name_members(problems: Vec<PolicyProblem>, spec: &ReadinessPolicySpec) -> Vec<PolicyProblem> {
     let field_of_group = |field: &str| {
@@ -96,6 +110,7 @@ pub(super) fn compile_for_groups(
     };
     problems.retain(|problem| !is_for_policies(problem));
     problems.extend(refuse_rules_on_own_kinds(spec));
+    problems.extend(refuse_rules(spec, settings));
     let compiled =
         compile_checked(spec, settings, problems).map_err(|problems| name_members(problems, spec))?;
     let GroupSelection { shape, labels, categories, scope, .. } = groups.clone();

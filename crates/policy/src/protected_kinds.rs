@@ -55,12 +55,20 @@ pub struct PolicySettings {
     pub protected: Vec<ProtectedKind>,
     /// Namespaces in which ReadinessGroups of others may have members.
     pub group_namespaces: ForeignNamespaces,
+    /// Members of ReadinessGroups may have readiness rules.
+    pub group_rules: bool,
 }
 
 impl PolicySettings {
-    /// Settings for who looks with rights of their own: without further protected kinds, and with all namespaces open.
+    /// Settings for who looks with rights of their own: without further protected kinds, and with all namespaces open to groups, and
+    /// all rules.
     pub fn with_stuck_after(stuck_after: Duration) -> PolicySettings {
-        PolicySettings { stuck_after, protected: Vec::new(), group_namespaces: ForeignNamespaces::any() }
+        PolicySettings {
+            stuck_after,
+            protected: Vec::new(),
+            group_namespaces: ForeignNamespaces::any(),
+            group_rules: true,
+        }
     }
 
     /// Returns `true` if no rule may read more of these objects than their metadata.

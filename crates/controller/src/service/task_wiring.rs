@@ -124,6 +124,7 @@ fn policy_settings(args: &RunArgs) -> PolicySettings {
         stuck_after: args.stuck_after,
         protected: args.protected_kinds.clone(),
         group_namespaces: ForeignNamespaces { grants: args.group_namespaces.clone(), watched },
+        group_rules: args.group_rules,
     }
 }
 

@@ -142,6 +142,19 @@ fn what_no_rule_may_read_is_refused_in_a_group_as_in_a_policy() {
 }
 
 #[test]
+fn where_rules_of_groups_are_switched_off_a_group_with_one_says_so_by_the_member() {
+    let off = PolicySettings { group_rules: false, ..settings(&[]) };
+    let told = refusal(&judged(&["Vault", "Key"], &cel("spec.sealed == false")), &off);
+    assert!(
+        told.contains("spec.members[1].ready: rules of groups are switched off (--group-rules=false)"),
+        "{told}"
+    );
+    assert!(!told.contains("members[0]"), "{told}");
+    let plain = json!({ "members": [{ "kinds": [{ "kind": "Pod" }], "labels": { "app": "web" } }] });
+    assert_eq!(refusal(&plain, &off), "");
+}
+
+#[test]
 fn no_rule_judges_what_rollcall_writes_itself() {
     let groups = json!({ "members": [{
         "objects": [{ "apiVersion": "rollcall.dev/v1alpha1", "kind": "ReadinessGroup", "name": "base" }],

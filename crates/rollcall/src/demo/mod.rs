@@ -236,6 +236,7 @@ fn start_service(
         stuck_after: Duration::from_mins(10),
         protected_kinds: Vec::new(),
         group_namespaces: NamespaceGrants::default(),
+        group_rules: true,
         grant_roles: Vec::new(),
         aggregate_to: policy::rbac::DEFAULT_NAME.to_owned(),
         namespaces: Vec::new(),

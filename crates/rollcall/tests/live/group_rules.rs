@@ -133,6 +133,20 @@ async fn what_the_administrator_protects_is_judged_by_no_group() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_administrator_switches_the_rules_of_groups_off_and_no_other_group() {
+    let cluster = cluster("group-rules-off").await;
+    cluster.create(&database("default", "db", "Ready"));
+    cluster.create(&group("default", "shop", &cel("status.phase == 'Ready'")));
+    let mut plain = group("default", "plain", &Value::Null);
+    plain["spec"]["members"][0].as_object_mut().unwrap().remove("ready");
+    cluster.create(&plain);
+    let _service = RunningService::start(&cluster, &["--group-rules=false"], &[]);
+    let said = "spec.members[0].ready: rules of groups are switched off (--group-rules=false)";
+    until("it is refused", || says(&cluster, ("default", "shop"), "Unknown", said));
+    until("the other is judged", || says(&cluster, ("default", "plain"), "True", "1 of 1 ready"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_group_with_a_rule_is_judged_by_who_may_read_one_namespace() {
     let cluster = cluster("group-rules-narrow").await;
     cluster.create(&database("default", "db", "Up"));

@@ -11,4 +11,4 @@ pub(crate) use crd_defaults::{CrdDefaultsArgs, crd_defaults_component, print_crd
 pub(crate) use health_lua::{HealthLuaArgs, argocd_health, print_health_lua as health_lua};
 pub(crate) use man_pages::{ManPagesArgs, write_man_pages as man_pages};
 pub(crate) use readers::{ReadersArgs, print_readers as readers};
-pub(crate) use schema::find_missing_defaults as missing_defaults;
+pub(crate) use schema::{drops_conditions, find_missing_defaults as missing_defaults};

@@ -35,6 +35,14 @@ pub(crate) fn find_missing_defaults(version: &Value, at: usize) -> Result<Vec<Va
     Ok(plan.ops)
 }
 
+/// Returns `true` if the server takes conditions off the objects of this version, whoever writes them.
+pub(crate) fn drops_conditions(version: &Value) -> bool {
+    let root = &version["schema"]["openAPIV3Schema"];
+    let status = &root["properties"]["status"];
+    let declared = if status.is_null() { root } else { status };
+    status["properties"]["conditions"].is_null() && !is_open(declared)
+}
+
 #[derive(Default)]
 struct DefaultsPlan {
     at: String,

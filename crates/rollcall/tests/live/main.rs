@@ -51,6 +51,7 @@ mod slow;
 mod slow_rules;
 mod strangers;
 mod suggest;
+mod suggest_evidence;
 mod suggest_operators;
 mod terminal;
 mod tokens;

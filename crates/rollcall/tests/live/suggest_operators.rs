@@ -16,10 +16,13 @@ const SUGGESTED: [(&str, &str); 5] = [
 RayCluster: Pod Service
 - 5 of 5 say which generation their operator has observed: it is waited for
 - by this policy 5 of 5 are ready now
+- its definition lacks the default by which a new object does not look ready at its first read: rollcall crd-defaults
 RayJob: Service Job RayCluster
 - its operator does not say which generation it has handled: `settle` decides, and a `proof` would be better
 - by this policy 1 of 2 are ready now
 - 1 of 2 say of themselves that they have failed, and so does this policy: kuberay/fails-job: jobDeploymentStatus Failed: AppFailed
+- its definition has status.observedGeneration, which none carries of its operator's: an operator that writes it is waited for
+- its definition drops status.conditions, so that nothing can be written there before it declares them
 RayService:
 - not all own Service, and those that do not say that they are not ready: it is expected of them too
 - its operator writes Ready itself, which is left to it
@@ -34,7 +37,8 @@ MongoDBCommunity: Service StatefulSet
 - not all own Service, StatefulSet, and those that do not say that they are not ready: it is expected of them too
 - its operator does not say which generation it has handled: `settle` decides, and a `proof` would be better
 - by this policy 1 of 3 are ready now
-- 1 of 3 say of themselves that they have failed, and so does this policy: mongodb/fails: phase Failed",
+- 1 of 3 say of themselves that they have failed, and so does this policy: mongodb/fails: phase Failed
+- its definition drops status.conditions, so that nothing can be written there before it declares them",
     ),
     (
         "prometheus-operator",
@@ -46,14 +50,23 @@ Alertmanager: Service StatefulSet
 - by this policy 1 of 3 are ready now
 - 2 of 3 say of themselves that they have failed, and so does this policy: prometheus-operator/breaks: Reconciled=False: \
 ReconciliationFailed
+- its definition has no room for the default by which a new object does not look ready at its first read: its status requires \
+`availableReplicas`, so an object could not be created with a default status: make it optional or give it a default, and 4 more \
+like it
 Prometheus: Service StatefulSet
 - it owns ConfigMap, Secret too, which have no readiness of their own
 - 2 of 2 say which generation their operator has observed: it is waited for
 - by this policy 1 of 2 are ready now
+- its definition has no room for the default by which a new object does not look ready at its first read: its status requires \
+`availableReplicas`, so an object could not be created with a default status: make it optional or give it a default, and 4 more \
+like it
 ThanosRuler: Service StatefulSet
 - it owns ConfigMap, Secret too, which have no readiness of their own
 - 1 of 1 say which generation their operator has observed: it is waited for
-- by this policy 1 of 1 are ready now",
+- by this policy 1 of 1 are ready now
+- its definition has no room for the default by which a new object does not look ready at its first read: its status requires \
+`availableReplicas`, so an object could not be created with a default status: make it optional or give it a default, and 4 more \
+like it",
     ),
     (
         // Of WebApp nothing is said: its instances own nothing by reference.

@@ -1,9 +1,13 @@
 //! `rollcall suggest`: policies for what is in a cluster, with the evidence for each.
 
+mod condition_order;
+mod definitions;
 mod owner_survey;
 mod parent_evidence;
+mod posted_events;
 mod suggested_policy;
 mod suggestion_folder;
+mod suggestion_run;
 mod word_comparison;
 
 use std::collections::BTreeMap;
@@ -13,23 +17,29 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use controller::args::ClusterArgs;
 use policy::{CompiledPolicy, FoundPolicy};
+use serde_json::Value;
 use watcher::{ApiKind, ParentObject, list_live};
 
 use super::connect::connect_cluster;
 use super::listed_policies::list_policies;
 use super::read_error::read_error_text;
+use super::target::KindName;
 use crate::text::{json_text, print_error_line, sanitize_text, write_stdout};
+use condition_order::{describe_order, read_last_children};
+use definitions::{defines, describe_definition, read_definitions};
 use owner_survey::OwnerSurvey;
 use parent_evidence::ParentEvidence;
+use posted_events::PostedEvents;
 use suggested_policy::{PolicySuggestion, compile_suggestions};
 use suggestion_folder::write_folder;
-use word_comparison::judge_suggestions;
+use suggestion_run::SuggestionRun;
+use word_comparison::{ORDER_UNSEEN, judge_suggestions};
 
 /// `rollcall suggest`.
 #[derive(Args, Debug, Default)]
 #[command(
-    after_help = "It lists the metadata of every kind that the cluster serves, and whole objects of the custom kinds that own \
-                  something, with your own rights; it changes nothing. What it prints is a file of policies, in shadow mode unless told otherwise, with \
+    after_help = "It lists the metadata of every kind that the cluster serves, whole objects of the custom kinds that own \
+                  something and of what those own, their definitions, and some Events, with your own rights; it changes nothing. What it prints is a file of policies, in shadow mode unless told otherwise, with \
                   what each rests on in comments: check it, read it, apply it. A kind is left out if a policy names it already, \
                   if it says Ready itself, and nowhere while its children are not, or if it runs to an end, and an object of it whose \
                   children are ready says that it has not ended.\n\nExit codes: 0 printed; 2 the cluster or its policies could not be read, or nothing is suggested and not all could be read, or a kind that was named is not served or owns nothing."
@@ -68,24 +78,6 @@ enum SuggestedMode {
     Write,
 }
 
-/// What is suggested for the kinds of a cluster, and what could not be read.
-struct SuggestionRun {
-    suggestions: Vec<PolicySuggestion>,
-    served: Vec<ApiKind>,
-    unread: BTreeMap<String, String>,
-    /// Kinds that were named and for which nothing is suggested, with the reason.
-    without: Vec<String>,
-    /// The policies that there are could not be read.
-    lacks_policies: bool,
-}
-
-impl SuggestionRun {
-    /// Nothing is suggested, and that may be so because kinds could not be read.
-    fn saw_nothing_readable(&self) -> bool {
-        self.suggestions.is_empty() && !self.unread.is_empty()
-    }
-}
-
 pub(crate) async fn suggest_policies(cluster: &ClusterArgs, args: &SuggestArgs) -> anyhow::Result<ExitCode> {
     let (client, _) = connect_cluster(cluster).await?;
     let mut run = collect_suggestions(&client, args).await?;
@@ -98,7 +90,7 @@ pub(crate) async fn suggest_policies(cluster: &ClusterArgs, args: &SuggestArgs) 
     if !says_nothing || args.output == SuggestFormat::Json {
         if let Some(folder) = &args.to {
             let text = suggestions_text(&run.suggestions, args);
-            write_folder(&client, &run.served, &run.suggestions, &text, folder).await?;
+            write_folder(&run, (&text, folder))?;
         } else {
             print_suggestions(&run.suggestions, args)?;
         }
@@ -164,8 +156,63 @@ async fn collect_suggestions(client: &kube::Client, args: &SuggestArgs) -> anyho
         suggestions.push(suggestion);
     }
     judge_suggestions(client, args.namespace.as_deref(), &mut suggestions, &seen).await?;
+    let namespace = args.namespace.as_deref();
+    note_order((client, namespace), &survey, (&mut suggestions, &seen), &mut unread).await;
+    let definitions = read_definitions(client, &suggestions, &mut unread).await;
+    note_definitions(&mut suggestions, &definitions, &survey, &seen);
+    match PostedEvents::read(client, namespace).await {
+        Ok(events) => note_events(&mut suggestions, &events, &seen),
+        Err(why) => _ = unread.insert("Event".to_owned(), why),
+    }
     let without = args.kinds.iter().filter_map(|kind| reason_without(kind, &survey)).collect();
-    Ok(SuggestionRun { suggestions, served: survey.served, unread, without, lacks_policies })
+    Ok(SuggestionRun { suggestions, served: survey.served, definitions, unread, without, lacks_policies })
+}
+
+/// What the kinds show of their operators, by group and kind.
+type SeenKinds = BTreeMap<(String, String), ParentEvidence>;
+
+/// Notes whether operators that write `Ready` wait for the children of their parents.
+async fn note_order(
+    cluster: (&kube::Client, Option<&str>),
+    survey: &OwnerSurvey,
+    (suggestions, seen): (&mut [PolicySuggestion], &SeenKinds),
+    unread: &mut BTreeMap<String, String>,
+) {
+    let is_open = |suggestion: &&mut PolicySuggestion| suggestion.left_out.is_none() && suggestion.own_ready;
+    for suggestion in suggestions.iter_mut().filter(is_open) {
+        let Some(evidence) = seen.get(&(suggestion.group.clone(), suggestion.kind.clone())) else { continue };
+        let last = read_last_children(cluster, survey, suggestion, unread).await;
+        if let Some(order) = describe_order(evidence.parents.iter(), &last) {
+            suggestion.evidence.retain(|said| !said.starts_with(ORDER_UNSEEN));
+            suggestion.evidence.push(order);
+        }
+    }
+}
+
+/// Notes what the definitions of the kinds say.
+fn note_definitions(
+    suggestions: &mut [PolicySuggestion],
+    definitions: &[Value],
+    survey: &OwnerSurvey,
+    seen: &SeenKinds,
+) {
+    for suggestion in suggestions.iter_mut().filter(|suggestion| suggestion.left_out.is_none()) {
+        let name = KindName { group: suggestion.group.clone(), kind: suggestion.kind.clone() };
+        let Some(api) = survey.find_kind(&name) else { continue };
+        let Some(definition) = definitions.iter().find(|definition| defines(definition, api)) else {
+            continue;
+        };
+        let says = seen.get(&(name.group, name.kind)).is_some_and(|evidence| evidence.generations > 0);
+        suggestion.evidence.extend(describe_definition(definition, &api.version, says));
+    }
+}
+
+/// Notes what Events tell of the kinds.
+fn note_events(suggestions: &mut [PolicySuggestion], events: &PostedEvents, seen: &SeenKinds) {
+    for suggestion in suggestions.iter_mut().filter(|suggestion| suggestion.left_out.is_none()) {
+        let Some(evidence) = seen.get(&(suggestion.group.clone(), suggestion.kind.clone())) else { continue };
+        suggestion.evidence.extend(events.describe(&suggestion.group, &suggestion.kind, evidence));
+    }
 }
 
 /// Why nothing is suggested for a kind that was named; `None` where something is.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use readiness::{Level, Verdict};
+use readiness::{ConditionLocation, Level, Time, TruthValue, Verdict};
 use serde_json::Value;
 use watcher::status::{OwnTypes, ParentStatus};
 use watcher::{ParentObject, WireObject};
@@ -11,6 +11,11 @@ use super::super::leaf_node::unready_word;
 
 /// Annotation that Kopf leaves on what it has handled, whatever prefix its operator chose.
 const KOPF_MARK: &str = "last-handled-configuration";
+/// Annotation in which an operator keeps how its handlers ended, with the module of deploy/examples/kopf.
+const KOPF_OUTCOME: &str = "last-outcome";
+
+/// Conditions by which objects say that they are ready, the first of which counts.
+const READY_TYPES: [&str; 2] = ["Ready", "Available"];
 
 /// One object, as far as it tells of its operator.
 #[derive(Debug)]
@@ -20,6 +25,8 @@ pub(super) struct SeenParent {
     pub(super) name: Box<str>,
     /// Whether its own `Ready`, which somebody else than Rollcall writes, is True; `None` without one.
     pub(super) own_ready: Option<bool>,
+    /// Since when that is True.
+    pub(super) ready_since: Option<Time>,
     /// What it says of itself by the built-in rules, where that is not ready.
     pub(super) unready_word: Option<UnreadyWord>,
     pub(super) is_being_deleted: bool,
@@ -39,6 +46,8 @@ pub(super) struct ParentEvidence {
     pub(super) parents: Vec<SeenParent>,
     /// Number of objects with the mark of a Kopf operator.
     pub(super) kopf_marks: usize,
+    /// Number of objects on which a Kopf operator keeps how its handlers ended.
+    pub(super) kopf_outcomes: usize,
     /// Number of objects whose operator says which generation it has observed.
     pub(super) generations: usize,
     /// Types of conditions that others than Rollcall write.
@@ -58,7 +67,10 @@ impl ParentEvidence {
     fn add_object(&mut self, object: &ParentObject) {
         let status = ParentStatus::read(&object.text, &OwnTypes::any());
         let meta = object.meta();
-        self.kopf_marks += usize::from(has_kopf_mark(object.text.get()));
+        let annotations = annotation_names(object.text.get());
+        let has = |end: &str| usize::from(annotations.iter().any(|name| name.ends_with(end)));
+        self.kopf_marks += has(KOPF_MARK);
+        self.kopf_outcomes += has(KOPF_OUTCOME);
         let speaks = status.has_foreign_generation() || status.foreign_generation().is_some();
         self.generations += usize::from(speaks);
         let ready = status.foreign.iter().find(|(kind, ..)| &**kind == "Ready");
@@ -67,6 +79,7 @@ impl ParentEvidence {
             namespace: meta.namespace.clone(),
             name: meta.name.clone(),
             own_ready: ready.map(|(_, _, is_true)| *is_true),
+            ready_since: ready.and_then(|_| ready_since(object)),
             unready_word: unready_word(object, &status).map(|verdict| said_unready(&verdict)),
             is_being_deleted: object.child.facts.deleted.is_some(),
         });
@@ -83,10 +96,20 @@ fn said_unready(verdict: &Verdict) -> UnreadyWord {
     UnreadyWord { detail: verdict.reason.to_string(), has_failed: verdict.level == Level::Failed }
 }
 
-fn has_kopf_mark(object: &str) -> bool {
+/// When the object began to say that it is ready; `None` where it does not, or does not say since when.
+pub(super) fn ready_since(object: &ParentObject) -> Option<Time> {
+    let conditions = &object.child.facts.status.conditions;
+    let said = READY_TYPES.iter().find_map(|name| {
+        let is = |location: &ConditionLocation| *location == ConditionLocation::Conditions;
+        conditions.iter().find(|condition| &*condition.name == *name && is(&condition.location))
+    })?;
+    said.since.filter(|_| said.status == TruthValue::True)
+}
+
+fn annotation_names(object: &str) -> Vec<String> {
     let object: Value = serde_json::from_str(object).unwrap_or_default();
     let annotations = object["metadata"]["annotations"].as_object();
-    annotations.is_some_and(|all| all.keys().any(|key| key.ends_with(KOPF_MARK)))
+    annotations.map(|all| all.keys().cloned().collect()).unwrap_or_default()
 }
 
 #[cfg(test)]

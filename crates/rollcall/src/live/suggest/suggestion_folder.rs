@@ -5,31 +5,25 @@ use std::path::Path;
 use policy::rbac::{
     CrdNames, DEFAULT_NAMESPACE, RoleOptions, manifests_yaml, policy_manifests, policy_rights,
 };
-use serde_json::Value;
-use watcher::ApiKind;
 
+use super::definitions::defines;
 use super::suggested_policy::{PolicySuggestion, compile_suggestions};
+use super::suggestion_run::SuggestionRun;
 use crate::generate::{argocd_health, crd_defaults_component};
 use crate::text::{print_error_line, write_file};
 
 /// Writes the policies and all that they call for into this folder; says which file is for what.
-pub(super) async fn write_folder(
-    client: &kube::Client,
-    served: &[ApiKind],
-    suggestions: &[PolicySuggestion],
-    policies: &str,
-    folder: &Path,
-) -> anyhow::Result<()> {
-    let crds = read_crds(client, suggestions).await;
-    let mut names = CrdNames::from_crds(&crds);
+pub(super) fn write_folder(run: &SuggestionRun, (policies, folder): (&str, &Path)) -> anyhow::Result<()> {
+    let SuggestionRun { suggestions, served, definitions: crds, .. } = run;
+    let mut names = CrdNames::from_crds(crds);
     for api in served {
         // A definition that could be read knows whether there is a subresource.
-        if !crds.iter().any(|crd| is_of_kind(crd, api)) {
+        if !crds.iter().any(|crd| defines(crd, api)) {
             names.add_kind(&api.group, &api.kind, &api.plural, true);
         }
     }
     // Of a policy in shadow mode nobody reads anything: what is to be read once it writes is of use now.
-    let mut writing = suggestions.to_vec();
+    let mut writing = suggestions.clone();
     writing.iter_mut().for_each(PolicySuggestion::let_write);
     let compiled = compile_suggestions(&writing)?;
     let (roles, mut rights) = (RoleOptions::in_namespace(DEFAULT_NAMESPACE), String::new());
@@ -47,7 +41,7 @@ pub(super) async fn write_folder(
     if !rights.is_empty() {
         write("rights.yaml", &rights, "what Rollcall needs for them: kubectl apply -f")?;
     }
-    if let Some(component) = crd_defaults_component(crds) {
+    if let Some(component) = crd_defaults_component(crds.clone()) {
         let what = "defaults, for the repository that owns the CRDs: a component of kustomize";
         write("crd-defaults/kustomization.yaml", &component, what)?;
     }
@@ -56,26 +50,4 @@ pub(super) async fn write_folder(
         write("argocd-cm.yaml", &health, what)?;
     }
     Ok(())
-}
-
-/// Reads the definitions of the kinds for which a policy is suggested. One that cannot be read is named.
-async fn read_crds(client: &kube::Client, suggestions: &[PolicySuggestion]) -> Vec<Value> {
-    let mut crds = Vec::new();
-    for suggestion in suggestions.iter().filter(|suggestion| suggestion.left_out.is_none()) {
-        let name = suggestion.crd_name();
-        let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
-        let request = http::Request::get(path).body(Vec::new()).unwrap_or_default();
-        match client.request::<Value>(request).await {
-            Ok(crd) => crds.push(crd),
-            Err(error) => {
-                let why = watcher::error_text(error);
-                print_error_line(&format!("not read: CustomResourceDefinition {name}: {why}"));
-            }
-        }
-    }
-    crds
-}
-
-fn is_of_kind(crd: &Value, api: &ApiKind) -> bool {
-    crd["spec"]["group"] == *api.group && crd["spec"]["names"]["kind"] == *api.kind
 }

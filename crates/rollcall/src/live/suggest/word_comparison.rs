@@ -13,6 +13,9 @@ use super::parent_evidence::{ParentEvidence, SeenParent};
 use super::suggested_policy::{PolicySuggestion, SuggestedChildren, compile_suggestions};
 use crate::eval::current_time;
 
+/// Begins the sentence that stands where the state of now does not tell it.
+pub(super) const ORDER_UNSEEN: &str = "whether its Ready waits for its children cannot be seen";
+
 /// A parent, and what the policy that is suggested for it says of it.
 type JudgedParent<'a> = (&'a SeenParent, &'a TreeNode);
 
@@ -97,9 +100,7 @@ fn note_agreement(suggestion: &mut PolicySuggestion, judged: &JudgedCounts) {
         suggestion.leave_out(format!("it says Ready itself, and not of the {unwell} whose children are not"));
     } else {
         let which = if *unjudged > 0 { "the others" } else { "all" };
-        suggestion.evidence.push(format!(
-            "whether its Ready waits for its children cannot be seen: those of {which} are ready now"
-        ));
+        suggestion.evidence.push(format!("{ORDER_UNSEEN}: those of {which} are ready now"));
     }
 }
 

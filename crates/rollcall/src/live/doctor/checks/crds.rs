@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::finding::{DoctorFinding, DoctorSeverity};
 use super::super::inventory::{DoctorInventory, crd_kind};
-use crate::generate::missing_defaults;
+use crate::generate::{drops_conditions, missing_defaults};
 use inspect::kubectl::shell_quote;
 
 pub(super) const CHECK_NAME: &str = "crd";
@@ -67,8 +67,7 @@ impl ServedVersion<'_> {
         let status = &root["properties"]["status"];
         let conditions = &status["properties"]["conditions"];
         let pruned = if self.written { DoctorSeverity::Error } else { DoctorSeverity::Warning };
-        if status.is_null() && !is_open(root) || !status.is_null() && conditions.is_null() && !is_open(status)
-        {
+        if drops_conditions(self.version) {
             return Some(
                 self.new_finding(pruned)
                     .with_evidence("its schema has no status.conditions: the server drops them silently")

@@ -1,0 +1,70 @@
+//! Whether the `Ready` of an operator waits for its children, by the times at which conditions became True.
+
+use std::collections::BTreeMap;
+
+use readiness::Time;
+use watcher::{ParentObject, WireObject, list_live};
+
+use super::super::read_error::read_error_text;
+use super::owner_survey::OwnerSurvey;
+use super::parent_evidence::{SeenParent, ready_since};
+use super::suggested_policy::PolicySuggestion;
+
+/// When the last child of a parent became ready, by the parent's uid, and which it is.
+pub(super) type LastChildren = BTreeMap<Box<str>, (Time, String)>;
+
+/// Reads when the children of these parents became ready, as far as they say so.
+pub(super) async fn read_last_children(
+    (client, namespace): (&kube::Client, Option<&str>),
+    survey: &OwnerSurvey,
+    suggestion: &PolicySuggestion,
+    unread: &mut BTreeMap<String, String>,
+) -> LastChildren {
+    let mut last = LastChildren::new();
+    for child in &suggestion.children {
+        let of = |api: &&watcher::ApiKind| api.group == child.group && api.kind == child.kind;
+        let Some(api) = survey.served.iter().find(of) else { continue };
+        match list_live::<ParentObject>(client, api, namespace.filter(|_| api.namespaced), None).await {
+            Ok(objects) => objects.iter().for_each(|object| note_child(object, &child.kind, &mut last)),
+            Err(error) => _ = unread.insert(api.to_string(), read_error_text(&error)),
+        }
+    }
+    last
+}
+
+fn note_child(object: &ParentObject, kind: &str, last: &mut LastChildren) {
+    let Some(since) = ready_since(object) else { return };
+    let meta = object.meta();
+    for owner in &meta.owners {
+        let named = || (since, format!("{kind} {}", meta.name));
+        let known = last.entry(owner.uid.clone()).or_insert_with(named);
+        if known.0 < since {
+            *known = named();
+        }
+    }
+}
+
+/// Says whether the `Ready` of these parents, which are all ready with all of their children, came after that of the last child.
+/// `None` where nothing tells.
+pub(super) fn describe_order<'p>(
+    parents: impl Iterator<Item = &'p SeenParent>,
+    last: &LastChildren,
+) -> Option<String> {
+    let known = parents.filter_map(|parent| Some((parent, parent.ready_since?, last.get(&parent.uid)?)));
+    let (early, late): (Vec<_>, Vec<_>) = known.partition(|(_, said, (child, _))| said < child);
+    if let Some((parent, said, (since, child))) = early.first() {
+        let seconds = (*since - *said).as_secs();
+        return Some(format!(
+            "its Ready does not wait for its children: {} had said it before the last of them was ready: {}/{}, {seconds} s before {child}",
+            early.len(),
+            parent.namespace,
+            parent.name
+        ));
+    }
+    (!late.is_empty()).then(|| {
+        format!(
+            "its Ready may wait for its children: that of {} is no older than that of the last of them",
+            late.len()
+        )
+    })
+}

@@ -34,8 +34,8 @@ async fn a_ready_that_is_older_than_that_of_a_child_did_not_wait_for_it() {
     assert!(out.contains(may), "{out}");
     shop_ready_since(&cluster, "c", 1);
     let (out, _) = suggest(&cluster, "shop").await;
-    let said = "# - its Ready does not wait for its children: 1 had said it before the last of them was ready: default/c, 1 s before \
-                Pod c-0\n";
+    let said = "# - its Ready did not wait for a child, or stayed while one was replaced: that of 1 is older than that of the last of \
+                them: default/c, 1 s before Pod c-0\n";
     assert!(out.contains(said) && !out.contains("cannot be seen") && !out.contains("may wait"), "{out}");
 }
 

@@ -2,18 +2,20 @@
 
 use std::collections::BTreeMap;
 
+use futures::{StreamExt, TryStreamExt};
+use inspect::owned_reader::answer_in_time;
 use readiness::Time;
-use watcher::{ParentObject, WireObject, list_live};
+use watcher::wire::ChildObject;
+use watcher::{ApiKind, LivePage, stream_live_pages};
 
-use super::super::read_error::read_error_text;
-use super::owner_survey::OwnerSurvey;
+use super::owner_survey::{OwnerSurvey, PAGE_TIMEOUT};
 use super::parent_evidence::{SeenParent, ready_since};
 use super::suggested_policy::PolicySuggestion;
 
 /// When the last child of a parent became ready, by the parent's uid, and which it is.
 pub(super) type LastChildren = BTreeMap<Box<str>, (Time, String)>;
 
-/// Reads when the children of these parents became ready, as far as they say so.
+/// Reads when the children of these parents became ready, as far as they say so, page by page.
 pub(super) async fn read_last_children(
     (client, namespace): (&kube::Client, Option<&str>),
     survey: &OwnerSurvey,
@@ -22,21 +24,32 @@ pub(super) async fn read_last_children(
 ) -> LastChildren {
     let mut last = LastChildren::new();
     for child in &suggestion.children {
-        let of = |api: &&watcher::ApiKind| api.group == child.group && api.kind == child.kind;
+        let of = |api: &&ApiKind| api.group == child.group && api.kind == child.kind;
         let Some(api) = survey.served.iter().find(of) else { continue };
-        match list_live::<ParentObject>(client, api, namespace.filter(|_| api.namespaced), None).await {
-            Ok(objects) => objects.iter().for_each(|object| note_child(object, &child.kind, &mut last)),
-            Err(error) => _ = unread.insert(api.to_string(), read_error_text(&error)),
+        let scope = namespace.filter(|_| api.namespaced);
+        let mut pages = stream_live_pages::<ChildObject>(client, api, scope).boxed();
+        loop {
+            match answer_in_time("you", "list", PAGE_TIMEOUT, pages.try_next()).await {
+                // What a list that begins anew shows again is no later than it was.
+                Ok(Some(LivePage::Restart)) => {}
+                Ok(Some(LivePage::Objects(objects))) => {
+                    objects.iter().for_each(|object| note_child(object, &child.kind, &mut last));
+                }
+                Ok(None) => break,
+                Err(why) => {
+                    unread.insert(api.to_string(), why);
+                    break;
+                }
+            }
         }
     }
     last
 }
 
-fn note_child(object: &ParentObject, kind: &str, last: &mut LastChildren) {
-    let Some(since) = ready_since(object) else { return };
-    let meta = object.meta();
-    for owner in &meta.owners {
-        let named = || (since, format!("{kind} {}", meta.name));
+fn note_child(object: &ChildObject, kind: &str, last: &mut LastChildren) {
+    let Some(since) = ready_since(&object.facts) else { return };
+    for owner in &object.meta.owners {
+        let named = || (since, format!("{kind} {}", object.meta.name));
         let known = last.entry(owner.uid.clone()).or_insert_with(named);
         if known.0 < since {
             *known = named();
@@ -55,7 +68,8 @@ pub(super) fn describe_order<'p>(
     if let Some((parent, said, (since, child))) = early.first() {
         let seconds = (*since - *said).as_secs();
         return Some(format!(
-            "its Ready does not wait for its children: {} had said it before the last of them was ready: {}/{}, {seconds} s before {child}",
+            "its Ready did not wait for a child, or stayed while one was replaced: that of {} is older than that of the last of \
+             them: {}/{}, {seconds} s before {child}",
             early.len(),
             parent.namespace,
             parent.name

@@ -16,7 +16,7 @@ use super::super::target::KindName;
 /// Maximum number of kinds listed concurrently.
 const MAX_CONCURRENT_LISTS: usize = 8;
 /// Longest time that one page of a kind may take: the others are surveyed without the kind. 10 s.
-const PAGE_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const PAGE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How many objects of a kind each parent owns, by the parent's uid.
 pub(super) type OwnedCounts = BTreeMap<Box<str>, usize>;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use readiness::{ConditionLocation, Level, Time, TruthValue, Verdict};
+use readiness::{ConditionLocation, Facts, Level, Time, TruthValue, Verdict};
 use serde_json::Value;
 use watcher::status::{OwnTypes, ParentStatus};
 use watcher::{ParentObject, WireObject};
@@ -79,7 +79,7 @@ impl ParentEvidence {
             namespace: meta.namespace.clone(),
             name: meta.name.clone(),
             own_ready: ready.map(|(_, _, is_true)| *is_true),
-            ready_since: ready.and_then(|_| ready_since(object)),
+            ready_since: ready.and_then(|_| ready_since(&object.child.facts)),
             unready_word: unready_word(object, &status).map(|verdict| said_unready(&verdict)),
             is_being_deleted: object.child.facts.deleted.is_some(),
         });
@@ -97,8 +97,8 @@ fn said_unready(verdict: &Verdict) -> UnreadyWord {
 }
 
 /// When the object began to say that it is ready; `None` where it does not, or does not say since when.
-pub(super) fn ready_since(object: &ParentObject) -> Option<Time> {
-    let conditions = &object.child.facts.status.conditions;
+pub(super) fn ready_since(facts: &Facts) -> Option<Time> {
+    let conditions = &facts.status.conditions;
     let said = READY_TYPES.iter().find_map(|name| {
         let is = |location: &ConditionLocation| *location == ConditionLocation::Conditions;
         conditions.iter().find(|condition| &*condition.name == *name && is(&condition.location))

@@ -11,17 +11,19 @@ use serde_json::Value;
 
 use crate::caller::ApiCaller;
 use crate::kind::ObjectAddress;
-use crate::tenant::{TENANT_LABEL, TestTenant};
 
 /// Leftovers of one test.
-struct Leftovers {
-    tenant: String,
-    kubeconfig: PathBuf,
-    definitions: Vec<ObjectAddress>,
+pub(crate) struct Leftovers {
+    /// The administrator's.
+    pub(crate) kubeconfig: PathBuf,
+    /// Label selector of the policies.
+    pub(crate) policies: String,
+    /// File with the definitions, one a line.
+    pub(crate) definitions: PathBuf,
 }
 
 /// Removes the definitions of a tenant whose test is over, and its policies; nobody waits for it, and nobody misses it.
-pub(crate) fn remove_behind(tenant: &TestTenant) {
+pub(crate) fn remove_behind(left: Leftovers) {
     static QUEUE: OnceLock<mpsc::Sender<Leftovers>> = OnceLock::new();
     let queue = QUEUE.get_or_init(|| {
         let (sender, receiver) = mpsc::channel();
@@ -29,14 +31,7 @@ pub(crate) fn remove_behind(tenant: &TestTenant) {
         thread::spawn(move || remove_all(&receiver));
         sender
     });
-    let manifests = std::fs::read_to_string(tenant.crds_file()).unwrap_or_default();
-    let definitions = manifests
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        .filter_map(|manifest| ObjectAddress::of(&manifest).ok())
-        .collect();
-    let kubeconfig = tenant.plane.kubeconfig();
-    _ = queue.send(Leftovers { tenant: tenant.name.clone(), kubeconfig, definitions });
+    _ = queue.send(left);
 }
 
 fn remove_all(leftovers: &mpsc::Receiver<Leftovers>) {
@@ -49,11 +44,11 @@ fn remove_all(leftovers: &mpsc::Receiver<Leftovers>) {
 
 async fn remove(left: &Leftovers) -> Result<()> {
     let admin = ApiCaller::from_kubeconfig(&left.kubeconfig).await?;
-    let policies =
-        format!("/apis/rollcall.dev/v1alpha1/readinesspolicies?labelSelector={TENANT_LABEL}={}", left.tenant);
+    let policies = format!("/apis/rollcall.dev/v1alpha1/readinesspolicies?labelSelector={}", left.policies);
     _ = admin.send(Method::DELETE, &policies, "", Vec::new()).await;
-    for definition in &left.definitions {
-        _ = admin.delete(definition).await;
+    let manifests = std::fs::read_to_string(&left.definitions).unwrap_or_default();
+    for manifest in manifests.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+        _ = admin.delete(&ObjectAddress::of(&manifest)?).await;
     }
     Ok(())
 }

@@ -19,7 +19,7 @@ use crate::control_plane::{ClusterParts, ControlPlane, is_shared, shared};
 use crate::crd::CrdBuilder;
 use crate::expectation::{StateExpectation, says, there};
 use crate::kind::{ManifestKind, ObjectAddress};
-use crate::leftovers;
+use crate::leftovers::{Leftovers, remove_behind};
 use crate::places;
 use crate::rollcall_command::rollcall;
 
@@ -45,7 +45,11 @@ impl Drop for TestTenant {
     fn drop(&mut self) {
         // A control plane of its own goes with it.
         if is_shared(&self.plane) {
-            leftovers::remove_behind(self);
+            remove_behind(Leftovers {
+                kubeconfig: self.plane.kubeconfig(),
+                policies: format!("{TENANT_LABEL}={}", self.name),
+                definitions: self.crds_file(),
+            });
         }
     }
 }

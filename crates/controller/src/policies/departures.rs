@@ -10,7 +10,8 @@ use tracing::warn;
 use watcher::ParentObject;
 use watcher::plan::LabelMatcher;
 
-use super::live_policy::read_live_policy;
+use super::live_policy::{KnownPolicy, read_live_policy};
+use crate::clock::ServerClock;
 use crate::failure_reporter::FailureReporter;
 
 /// Time after which a live read that failed is tried again.
@@ -57,22 +58,23 @@ impl Departures {
     }
 
     /// Asks the server about these, at once.
-    pub(super) fn confirm(&mut self, client: &kube::Client, suspects: Vec<FoundPolicy>) {
+    pub(super) fn confirm(&mut self, client: &kube::Client, clock: &ServerClock, suspects: Vec<FoundPolicy>) {
         for found in suspects {
-            self.read(client, found, Duration::ZERO);
+            self.read((client, clock), found, Duration::ZERO);
         }
     }
 
     /// Asks the server about this one again, later.
-    pub(super) fn retry(&mut self, client: &kube::Client, found: FoundPolicy) {
-        self.read(client, found, CONFIRM_RETRY);
+    pub(super) fn retry(&mut self, client: &kube::Client, clock: &ServerClock, found: FoundPolicy) {
+        self.read((client, clock), found, CONFIRM_RETRY);
     }
 
-    fn read(&mut self, client: &kube::Client, found: FoundPolicy, after: Duration) {
-        let client = client.clone();
+    fn read(&mut self, (client, clock): (&kube::Client, &ServerClock), found: FoundPolicy, after: Duration) {
+        let (client, clock) = (client.clone(), clock.clone());
         self.reads.push(Box::pin(async move {
             tokio::time::sleep(after).await;
-            let read = read_live_policy(&client, &found.name).await;
+            let known = KnownPolicy { seen: found.created, now: clock.now() };
+            let read = read_live_policy(&client, &found.name, known).await;
             (found, read)
         }));
     }

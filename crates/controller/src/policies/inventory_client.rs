@@ -13,13 +13,15 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::ConfigMap;
 use policy::KeptState;
+use readiness::Time;
 use timer::{Backoff, Seed};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, warn};
 
 use super::inventory_map::{InventoryFailure, InventoryMap, StoredInventory};
-use super::live_policy::read_live_policy;
+use super::live_policy::{KnownPolicy, read_live_policy};
+use crate::clock::ServerClock;
 use crate::failure_reporter::FailureReporter;
 use crate::kind_tasks::KindContext;
 use crate::lease::Leadership;
@@ -46,6 +48,7 @@ pub(super) struct InventoryClient {
     leadership: Leadership,
     failures: FailureReporter,
     seed: Seed,
+    clock: ServerClock,
     /// This process leads, as was last seen.
     leads: bool,
     /// Policies were listed, as was last seen.
@@ -99,12 +102,18 @@ pub(super) enum InventoryResult {
 }
 
 impl InventoryClient {
-    pub(super) fn new(context: &KindContext, settings: &InventorySettings, leadership: Leadership) -> Self {
+    pub(super) fn new(
+        context: &KindContext,
+        settings: &InventorySettings,
+        clock: &ServerClock,
+        leadership: Leadership,
+    ) -> Self {
         let map = InventoryMap::new(&context.client, &context.records.namespace, &settings.name);
         InventoryClient {
             published: settings.trouble.clone(),
             failures: context.failures.clone(),
             seed: context.seed,
+            clock: clock.clone(),
             ..InventoryClient::of_map(context.client.clone(), map, leadership)
         }
     }
@@ -118,6 +127,7 @@ impl InventoryClient {
             leadership,
             failures: FailureReporter::default(),
             seed: Seed(0),
+            clock: ServerClock::assume_local(),
             leads: false,
             listed: false,
             stored: None,
@@ -200,8 +210,11 @@ impl InventoryClient {
 
     fn ask(&self, uid: &str, policy: &str) -> BoxFuture<'static, EndedRequest> {
         let (client, uid, policy) = (self.client.clone(), uid.to_owned(), policy.to_owned());
+        // Of when a policy was there nothing else tells, once this process has begun after it.
+        let seen = self.stored.as_ref().and_then(|stored| stored.created);
+        let known = KnownPolicy { seen, now: self.clock.now() };
         async move {
-            let live = read_live_policy(&client, &policy).await;
+            let live = read_live_policy(&client, &policy, known).await;
             let gone = live.map(|live| live.is_none_or(|live| *live.child.meta.uid != *uid));
             EndedRequest::Asked { uid, policy, gone }
         }
@@ -254,6 +267,8 @@ impl InventoryClient {
     /// Notes what the server has, and reads it.
     fn note_stored(&mut self, map: Option<ConfigMap>) -> KeptState {
         let version = map.as_ref().and_then(|map| map.metadata.resource_version.clone());
+        let created = map.as_ref().and_then(|map| map.metadata.creation_timestamp.as_ref());
+        let created = created.map(|created| Time(created.0.as_millisecond()));
         let mut data = map.and_then(|map| map.data).unwrap_or_default();
         let (inventory, unreadable) = KeptState::read(&data);
         if let Some(first) = unreadable.first().cloned() {
@@ -263,7 +278,7 @@ impl InventoryClient {
             });
         }
         data.retain(|uid, _| !unreadable.contains(uid));
-        (self.stored, self.known_at) = (Some(StoredInventory { version, data }), Instant::now());
+        (self.stored, self.known_at) = (Some(StoredInventory { version, created, data }), Instant::now());
         inventory
     }
 

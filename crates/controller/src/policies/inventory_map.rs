@@ -11,6 +11,7 @@ use kube::Api;
 use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
 use kube::core::Status;
 use policy::rbac::DEFAULT_NAMESPACE;
+use readiness::Time;
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 use watcher::status::FIELD_MANAGER;
@@ -31,6 +32,8 @@ pub(super) struct InventoryMap {
 pub(super) struct StoredInventory {
     /// `None` where there is no ConfigMap.
     pub(super) version: Option<String>,
+    /// When it was created.
+    pub(super) created: Option<Time>,
     /// Its values, but for those that are none of ours.
     pub(super) data: BTreeMap<String, String>,
 }

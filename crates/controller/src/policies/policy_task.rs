@@ -143,7 +143,7 @@ impl PolicyTask {
         (
             PolicyStatusWriter::new(context, self.clock.clone(), leadership(), notices),
             RightsGranter::new(context, self.grants.clone(), leadership()),
-            InventoryClient::new(context, &self.inventory, leadership()),
+            InventoryClient::new(context, &self.inventory, &self.clock, leadership()),
         )
     }
 
@@ -216,7 +216,7 @@ impl PolicyTask {
             _ => None,
         };
         let (moved, suspects) = state.apply_event(event, &self.policies_read);
-        state.departures.confirm(&self.context.client, suspects);
+        state.departures.confirm(&self.context.client, &self.clock, suspects);
         let found = applied.and_then(|name| state.policies.items()?.get(&name));
         let is_unclaimed = |found: &FoundPolicy| !self.release.has_claimed(found);
         if !moved && found.is_some_and(|found| statuses.was_edited(found) || is_unclaimed(found)) {
@@ -235,7 +235,7 @@ impl PolicyTask {
             }
             Departure::Refuted(policy) => state.insert_policy(&policy),
             Departure::Unconfirmed(found) => {
-                state.departures.retry(&self.context.client, found);
+                state.departures.retry(&self.context.client, &self.clock, found);
                 false
             }
             Departure::Superseded => false,

@@ -119,7 +119,7 @@ async fn a_standby_reads_what_policies_wrote_once_and_again_when_it_leads() {
 fn what_somebody_has_emptied_is_found_by_the_next_read_and_written_again() {
     let (mut inventory, unreadable) = KeptState::read(&one_policy());
     assert!(unreadable.is_empty(), "{unreadable:?}");
-    let stored = |data| StoredInventory { version: Some("1".to_owned()), data };
+    let stored = |data| StoredInventory { version: Some("1".to_owned()), created: None, data };
     assert_eq!(wanted_request(None, Some(&inventory), false), Some(WantedRequest::Read));
     let (asked, _) = inventory.conditions.next_unconfirmed().expect("nothing has shown the policy yet");
     let asked = asked.to_owned();

@@ -1,9 +1,11 @@
 //! Entries are taken off parents for a confirmed deletion, and for nothing else.
 
+use readiness::Time;
 use serde_json::json;
 
 use super::super::departures::Departure;
 use super::*;
+use crate::clock::ServerClock;
 
 pub(super) const NOW: Time = Time(1_800_000_000_000);
 
@@ -104,7 +106,7 @@ async fn confirm(
     client: &kube::Client,
     suspects: Vec<FoundPolicy>,
 ) -> Departure {
-    state.departures.confirm(client, suspects);
+    state.departures.confirm(client, &ServerClock::assume_local(), suspects);
     state.departures.next(&state.selector).await.expect("an answer")
 }
 
@@ -187,6 +189,27 @@ async fn policies_that_go_with_their_definition_stay_in_force() {
     // It is back, without the policy.
     let departure = confirm(&mut state, &server(404, &not_found("b")), suspects).await;
     assert!(matches!(departure, Departure::Confirmed(_)), "{departure:?}");
+}
+
+#[tokio::test]
+async fn policies_that_went_with_their_definition_stay_in_force_for_a_while_after_it_is_back() {
+    let now = ServerClock::assume_local().now();
+    let before = |minutes: u64| Time(now.0 - i64::try_from(minutes * 60_000).expect("minutes"));
+    // The ages of the definition and of the policy in minutes.
+    for (defined_for, there_for, is_gone) in
+        [(0, 60, false), (9, 60, false), (11, 60, true), (60, 5, true), (5, 5, true)]
+    {
+        let definition = json!({ "metadata": { "name": "readinesspolicies.rollcall.dev", "uid": "e",
+            "creationTimestamp": before(defined_for).to_string() } });
+        let mut state = PolicyTaskState::default();
+        list(&mut state, &["a", "b"]);
+        decided(&mut state);
+        let mut suspects = tell(&mut state, FollowEvent::Delete(policy("b"))).1;
+        suspects[0].created = Time::from_rfc3339(&before(there_for).to_string());
+        let departure = confirm(&mut state, &defined(404, &not_found("b"), &definition), suspects).await;
+        let told = matches!(departure, Departure::Confirmed(_));
+        assert_eq!(told, is_gone, "defined for {defined_for}, there for {there_for}: {departure:?}");
+    }
 }
 
 #[test]

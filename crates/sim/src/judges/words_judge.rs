@@ -14,7 +14,7 @@ use super::own_entries::entry_of;
 use super::shared_parents::is_shared;
 use super::write_troubles::WriteTroubles;
 use crate::scenario::PolicyDef;
-use crate::world::{ModelObject, SimObjectRef};
+use crate::world::{ModelObject, SimObjectRef, version_of};
 
 /// Largest lag of a message behind what was shown, in milliseconds: the shortest interval between writes that change nothing
 /// else, the debounce at each of three levels, and the slowest way of a write and of its answer.
@@ -98,7 +98,7 @@ fn misstated(
         && !awaits_list_below(at, parent.kind)
         && !awaits_child_list(at, policy, parent, models)
         && !awaits_rule_below(at, parent.kind, models);
-    let expected = naive_message(at, policy, parent, models).filter(|_| is_judged)?;
+    let expected = is_judged.then(|| naive_message(at, policy, parent, models)).flatten()?;
     *judged += 1;
     let is_right = said.reason == reason && is_message(&said.message, &expected);
     (!is_right).then(|| (format!("{:?}: {}", said.reason, said.message), format!("{reason:?}: {expected}")))
@@ -116,8 +116,7 @@ fn is_message(said: &str, expected: &str) -> bool {
 pub(super) fn is_current(at: &JudgedMoment<'_>, parent: &ModelObject) -> bool {
     let ModelObject { kind, namespace, name, .. } = parent;
     let place = SimObjectRef { kind: *kind, namespace: namespace.clone(), name: name.clone() };
-    let stored = at.world.find_object(&place);
-    stored.is_some_and(|stored| at.world.read_object(*kind, &stored).version == parent.version)
+    at.world.find_object(&place).is_some_and(|stored| version_of(&stored) == parent.version)
 }
 
 /// Returns `true` if an object awaits its rule under a policy of this kind or of one below: what is quoted of it may be of before.

@@ -16,7 +16,7 @@ pub(crate) use fault_dice::{FaultConcern, FaultDice};
 pub(crate) use model_workload::{BudgetReading, ModelSteadiness, ROLLED_OUT};
 pub(crate) use object_model::{
     FOREIGN_CONDITION_TYPES, FailureReach, KOPF_ANNOTATION, ModelCondition, ModelMark, ModelObject,
-    ModelState, OTHER_RELEASE_WORDS,
+    ModelState, OTHER_RELEASE_WORDS, version_of,
 };
 pub(crate) use policy_manifest::{found_policy, spec_json};
 pub(crate) use policy_object::{OTHER_RELEASE, OWN_RELEASE, SelectedBy};

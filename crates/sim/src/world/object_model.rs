@@ -100,6 +100,11 @@ fn parse_moment(value: &Value) -> Option<i64> {
     watcher::status::time::parse_rfc3339(value.as_str()?).map(|t| t.0)
 }
 
+/// Returns the version of an object, and nothing else of it.
+pub(crate) fn version_of(object: &Value) -> u64 {
+    object["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
 impl ModelObject {
     /// Reads an object of this kind.
     pub(crate) fn from_json(at: usize, kind: &KindDef, object: &Value) -> ModelObject {
@@ -117,7 +122,7 @@ impl ModelObject {
             uid: text_of(&meta["uid"]),
             namespace: text_of(&meta["namespace"]),
             name: text_of(&meta["name"]),
-            version: text_of(&meta["resourceVersion"]).parse().unwrap_or(0),
+            version: version_of(object),
             generation: meta["generation"].as_i64().unwrap_or(0),
             created: parse_moment(&meta["creationTimestamp"]).unwrap_or(0),
             changed: last_change(meta),

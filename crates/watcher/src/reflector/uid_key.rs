@@ -8,18 +8,27 @@ pub(super) struct UidKey([u32; 4]);
 
 impl UidKey {
     pub(super) fn from_text(text: &str) -> UidKey {
-        let mut bits: u128 = 0;
-        let mut digits = 0;
-        for byte in text.bytes().filter(|b| *b != b'-') {
-            match (byte as char).to_digit(16) {
-                Some(digit) if byte.is_ascii_digit() || byte.is_ascii_lowercase() => {
-                    bits = (bits << 4) | u128::from(digit);
-                    digits += 1;
-                }
-                _ => return UidKey::from_hash_of(text),
-            }
+        UidKey::from_uuid(text.as_bytes()).unwrap_or_else(|| UidKey::from_hash_of(text))
+    }
+
+    /// Reads 32 digits in lower case, and four dashes wherever they stand.
+    fn from_uuid(text: &[u8]) -> Option<UidKey> {
+        if text.len() != 36 {
+            return None;
         }
-        if digits == 32 && text.len() == 36 { UidKey::from_bits(bits) } else { UidKey::from_hash_of(text) }
+        let (mut parts, mut digits) = ([0_u32; 4], 0);
+        for byte in text {
+            let digit = match byte {
+                b'0'..=b'9' => byte - b'0',
+                b'a'..=b'f' => byte - b'a' + 10,
+                b'-' => continue,
+                _ => return None,
+            };
+            let part = parts.get_mut(digits / 8)?;
+            *part = *part << 4 | u32::from(digit);
+            digits += 1;
+        }
+        (digits == 32).then_some(UidKey(parts))
     }
 
     fn from_hash_of(text: &str) -> UidKey {

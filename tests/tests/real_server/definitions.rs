@@ -69,6 +69,26 @@ async fn say(tenant: &TestTenant, place: &str, status: &str) -> Result<()> {
     Ok(())
 }
 
+/// Three Databases with a ready Shard each, two of which are of the shop, and so is a ready Book.
+async fn create_shop(tenant: &TestTenant) -> Result<()> {
+    let part_of = json!({ "part-of": "shop" });
+    for number in 0..3 {
+        let db = tenant.create(tenant.custom("Database", &format!("db-{number}"))).await?;
+        let mut shard = tenant.custom("Shard", &format!("shard-{number}"));
+        // From the start: what is changed once its parent was told looks to the recorder as if it came after that.
+        if number < 2 {
+            shard["metadata"]["labels"] = part_of.clone();
+        }
+        tenant.create(owned_by(&db, shard)).await?;
+        set_ready(tenant, number, "True").await?;
+    }
+    let mut book = tenant.custom("Book", "atlas");
+    book["metadata"]["labels"] = part_of;
+    tenant.create(book).await?;
+    say(tenant, "Book/atlas", "True").await?;
+    Ok(())
+}
+
 #[tokio::test]
 async fn without_the_definition_of_groups_all_else_is_kept_true_and_groups_that_come_back_are_told_again()
 -> Result<()> {
@@ -83,21 +103,7 @@ async fn without_the_definition_of_groups_all_else_is_kept_true_and_groups_that_
     tenant.grant_for(&all)?;
     let running = tenant.rollcall_at(plane.url(), &[]).await?;
     running.until_ready().await?;
-    let part_of = json!({ "part-of": "shop" });
-    for number in 0..3 {
-        let db = tenant.create(tenant.custom("Database", &format!("db-{number}"))).await?;
-        let mut shard = tenant.custom("Shard", &format!("shard-{number}"));
-        // From the start: what is changed once its parent was told looks to the recorder as if it came after that.
-        if number < 2 {
-            shard["metadata"]["labels"] = part_of.clone();
-        }
-        tenant.create(owned_by(&db, shard)).await?;
-        set_ready(&tenant, number, "True").await?;
-    }
-    let mut book = tenant.custom("Book", "atlas");
-    book["metadata"]["labels"] = part_of;
-    tenant.create(book).await?;
-    say(&tenant, "Book/atlas", "True").await?;
+    create_shop(&tenant).await?;
     for (name, spec) in &groups {
         tenant.readiness_group(name, spec.clone()).await?;
         tenant.until(&format!("ReadinessGroup/{name}"), says("Ready", "True")).await?;

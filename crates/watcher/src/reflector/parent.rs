@@ -28,7 +28,7 @@ use answer::{ReadParent, build_answer};
 use deletion::explains_deletion;
 pub(super) use extras::ParentExtras;
 pub(super) use targets::TargetExtras;
-use text_reads::{handled_evidence, heed_failure, read_status, spec_hash};
+use text_reads::{handled_evidence, heed_failure, read_status, spec_hash, told_in_field};
 
 pub use deletion::ParentDeletion;
 pub use targets::AnswerTarget;
@@ -97,8 +97,7 @@ pub(super) fn read_parent_row(
     let mut status = read_status(object, interest, of_parent, last);
     status.restore_managers(&before.managers);
     let counted = NonZeroI64::new(meta.generation.max(0));
-    let number = u64::try_from(meta.generation).unwrap_or(0);
-    let generation = if interest.counted { number } else { spec_hash(object) };
+    let generation = if interest.counted { meta.generation.max(0).unsigned_abs() } else { spec_hash(object) };
     let kopf = kopf::read_kopf_state(object);
     let overwritten_types = find_overwritten_types(&status, rules, before);
     let said = handled_evidence(meta, &kopf, &status, (interest.counted, before.expects_mark));
@@ -146,8 +145,7 @@ pub(super) fn read_parent_row(
         logged_since,
         extras: extras.into_boxed(),
     };
-    let fields = child.facts.status.state_fields.iter().map(|field| (&*field.path, &*field.value));
-    let told = interest.told_in.and_then(|told_in| told_in.says_ready(fields));
+    let told = told_in_field(child, interest);
     let read =
         ReadParent { told, ..row.as_read(meta, object, interest.counted, &before.observed_generations) };
     let (answers, targets): (Vec<_>, Vec<_>) =

@@ -33,7 +33,9 @@ pub(super) async fn read_last_children(
                 // What a list that begins anew shows again is no later than it was.
                 Ok(Some(LivePage::Restart)) => {}
                 Ok(Some(LivePage::Objects(objects))) => {
-                    objects.iter().for_each(|object| note_child(object, &child.kind, &mut last));
+                    for object in &objects {
+                        note_child(object, &child.kind, &mut last);
+                    }
                 }
                 Ok(None) => break,
                 Err(why) => {

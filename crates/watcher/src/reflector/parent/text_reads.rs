@@ -39,6 +39,12 @@ pub(super) fn heed_failure(
     StatusFailure::find(interest.judge, &child.facts, status, interest.counted)
 }
 
+/// What the parent says of itself in the field where objects of its kind do.
+pub(super) fn told_in_field(child: &ChildObject, interest: &Interest) -> Option<bool> {
+    let fields = child.facts.status.state_fields.iter().map(|field| (&*field.path, &*field.value));
+    interest.told_in?.says_ready(fields)
+}
+
 /// Hash of the object without metadata and status, used as the generation if the server also counts status writes.
 pub(super) fn spec_hash(object: &RawValue) -> u64 {
     let members = raw_json::all_members(object);

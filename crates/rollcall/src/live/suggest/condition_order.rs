@@ -59,8 +59,8 @@ fn note_child(object: &ChildObject, kind: &str, last: &mut LastChildren) {
     }
 }
 
-/// Says whether the `Ready` of these parents, which are all ready with all of their children, came after that of the last child.
-/// `None` where nothing tells.
+/// Says whether the `Ready` of these parents came after that of the last of their children that are ready, for those of which both are
+/// known. `None` where there is none.
 pub(super) fn describe_order<'p>(
     parents: impl Iterator<Item = &'p SeenParent>,
     last: &LastChildren,

@@ -230,8 +230,8 @@ async fn scale_by_subresource(
 
 #[tokio::test]
 async fn autoscalers_that_scale_and_two_that_fight_over_it_are_told_nobody() -> Result<()> {
-    // Beside other tests the workloads' controllers take longer to see a number than the second that is borne with.
-    let (tenant, _rollcall) = ready_on_nodes("autoscaled", json!({ "grace": "20s" }), 1).await?;
+    // Beside other tests the workloads' controllers take seconds to see a number.
+    let (tenant, _rollcall) = ready_on_nodes("autoscaled", json!({}), 1).await?;
     let recorder = StateRecorder::start(&tenant, &["Database", "Deployment", "StatefulSet"]).await?;
     let places = [("Deployment/web", 4), ("StatefulSet/store", 3)];
     for (place, at_first) in places {

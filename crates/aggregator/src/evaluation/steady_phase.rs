@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use readiness::{Steadiness, Time};
 
-/// Longest time for which a workload whose new spec its controller has not observed counts as scaled: controllers
-/// observe within milliseconds, and whoever changes a template must read False within two seconds.
+/// Longest time for which a workload whose new spec its controller has not observed counts as scaled where more than the number of
+/// replicas may differ: controllers observe within milliseconds, and whoever changes a template must read False within two
+/// seconds.
 const MAX_UNOBSERVED: Duration = Duration::from_secs(1);
 
 /// Phase of an answer that says True: since when it has stood on less than ready children.

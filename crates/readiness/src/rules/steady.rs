@@ -23,6 +23,9 @@ pub fn whole_replicas(kind: RuleKind, f: &Facts) -> Option<u32> {
 pub struct KnownBeside<'b> {
     /// Number of replicas that it had when it was rolled out whole last: what is wanted beyond these takes nothing away.
     pub whole: Option<u32>,
+    /// What it is wanted to be differs from what it was then in the number of replicas alone, and its status is about one of those
+    /// versions: all of its pods are of its template, though its controller has not observed this number yet.
+    pub is_only_scaled: bool,
     /// The PodDisruptionBudgets that cover its pods. The narrowest counts, because the API server refuses to evict a pod beyond any
     /// of them; it may take away no fewer than the workload's own budget does.
     pub budgets: &'b [DisruptionBudget],
@@ -33,7 +36,7 @@ pub fn steadiness_beside(kind: RuleKind, f: &Facts, verdict: &Verdict, known: Kn
     let is_number = matches!(verdict.reason, Reason::Count(..) | Reason::StaleGeneration);
     if verdict.level != Level::Progressing || !is_number || !is_available(kind, f, known) {
         verdict.steadiness
-    } else if rule_on_stale_generation(f).is_some() {
+    } else if !known.is_only_scaled && rule_on_stale_generation(f).is_some() {
         Steadiness::Unobserved
     } else {
         Steadiness::Available

@@ -81,15 +81,21 @@ fn a_workload_that_is_rolled_out_is_steady_while_its_replicas_move_within_its_bu
     assert!(wrong.is_empty(), "{} lines:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// `STEADINESS/WHOLE apiVersion Kind | parts…`: with so many replicas when it was ready last.
+/// `STEADINESS/WHOLE apiVersion Kind | parts…`: with so many replicas when it was ready last; `=` where only their number is
+/// another since.
 const SCALED: &str = r"
 # Beyond its budget, and nothing is lost.
 Unobserved/4 apps/v1 Deployment | gen=4 | obs=3 | spec.replicas=8 | replicas=4 | updatedReplicas=4 | readyReplicas=4 | availableReplicas=4 | +Available | +Progressing:NewReplicaSetAvailable
+Available/=4 apps/v1 Deployment | gen=4 | obs=3 | spec.replicas=8 | replicas=4 | updatedReplicas=4 | readyReplicas=4 | availableReplicas=4 | +Available | +Progressing:NewReplicaSetAvailable
+Available/=4 apps/v1 Deployment | gen=4 | obs=3 | spec.replicas=2 | replicas=4 | updatedReplicas=4 | readyReplicas=4 | availableReplicas=4 | +Available | +Progressing:NewReplicaSetAvailable
+Unsteady/=4 apps/v1 Deployment | gen=4 | obs=3 | spec.replicas=8 | replicas=4 | updatedReplicas=4 | readyReplicas=2 | availableReplicas=2 | -Available | +Progressing:NewReplicaSetAvailable
 Available/4 apps/v1 Deployment | gen=4 | obs=4 | spec.replicas=8 | replicas=8 | updatedReplicas=8 | readyReplicas=4 | availableReplicas=4 | -Available | +Progressing:NewReplicaSetAvailable
 Unsteady/4 apps/v1 Deployment | gen=4 | obs=4 | spec.replicas=8 | replicas=8 | updatedReplicas=8 | readyReplicas=3 | availableReplicas=3 | -Available | +Progressing:NewReplicaSetAvailable
 Unsteady/4 apps/v1 Deployment | gen=4 | obs=4 | spec.replicas=8 | replicas=8 | updatedReplicas=4 | readyReplicas=4 | availableReplicas=4 | -Available | +Progressing:ReplicaSetUpdated
 Unsteady/4 apps/v1 Deployment | gen=4 | obs=4 | spec.replicas=8 | replicas=8 | updatedReplicas=8 | readyReplicas=4 | availableReplicas=4 | -Available | -Progressing:ProgressDeadlineExceeded
 Unobserved/3 apps/v1 StatefulSet | gen=3 | obs=2 | spec.replicas=6 | replicas=3 | readyReplicas=3 | availableReplicas=3 | updatedReplicas=3 | currentRevision=a | updateRevision=a
+Available/=3 apps/v1 StatefulSet | gen=3 | obs=2 | spec.replicas=6 | replicas=3 | readyReplicas=3 | availableReplicas=3 | updatedReplicas=3 | currentRevision=a | updateRevision=a
+Unsteady/=3 apps/v1 StatefulSet | gen=3 | obs=2 | spec.replicas=6 | replicas=3 | readyReplicas=1 | availableReplicas=1 | updatedReplicas=3 | currentRevision=a | updateRevision=a
 Available/3 apps/v1 StatefulSet | gen=3 | obs=3 | spec.replicas=6 | replicas=4 | readyReplicas=3 | availableReplicas=3 | updatedReplicas=4 | currentRevision=a | updateRevision=a
 # One may be lost beside.
 Available/3 apps/v1 StatefulSet | gen=3 | obs=3 | spec.replicas=6 | replicas=4 | readyReplicas=2 | availableReplicas=2 | updatedReplicas=4 | currentRevision=a | updateRevision=a
@@ -108,7 +114,9 @@ fn a_workload_that_is_scaled_by_any_number_is_steady_while_it_has_what_it_had() 
     for line in table_lines(SCALED) {
         let (head, object) = parse_line(line);
         let (expected, whole) = head.split_once('/').unwrap();
-        let known = KnownBeside { whole: Some(whole.parse().unwrap()), budgets: &[] };
+        let is_only_scaled = whole.starts_with('=');
+        let whole = Some(whole.trim_start_matches('=').parse().unwrap());
+        let known = KnownBeside { whole, is_only_scaled, budgets: &[] };
         let child = decode(&object);
         let kind = kind_of(&child);
         let verdict = assess(kind, &child.facts, &StuckLimits::default()).verdict;
@@ -152,7 +160,7 @@ fn a_workload_is_steady_while_a_disruption_keeps_within_the_budget_of_its_pods()
         let (head, object) = parse_line(line);
         let (expected, text) = head.split_once('/').unwrap();
         let budgets = [budget(text)];
-        let known = KnownBeside { whole: None, budgets: &budgets };
+        let known = KnownBeside { budgets: &budgets, ..KnownBeside::default() };
         let child = decode(&object);
         let kind = kind_of(&child);
         let verdict = assess(kind, &child.facts, &StuckLimits::default()).verdict;
@@ -173,7 +181,7 @@ fn of_several_budgets_the_narrowest_for_the_pods_that_count_is_used() {
         let (_, object) = parse_line(&line);
         let child = decode(&object);
         let verdict = assess(kind_of(&child), &child.facts, &StuckLimits::default()).verdict;
-        let known = KnownBeside { whole: Some(3), budgets: &budgets };
+        let known = KnownBeside { whole: Some(3), is_only_scaled: false, budgets: &budgets };
         let told = format!("{:?}", steadiness_beside(kind_of(&child), &child.facts, &verdict, known));
         assert_eq!(told, expected, "{line}");
     }

@@ -104,12 +104,14 @@ pub(crate) struct CountedSteady {
 
 impl CountedSteady {
     fn counts(self, model: &ModelObject, group: &GroupDef, own: NaiveWeight) -> bool {
-        let steadiness = model.steadiness(self.reading);
+        let by_kind = model.steadiness(self.reading);
         // Of a spec that its controller has not observed, no rule of a policy is asked.
-        let is_judged_by_kind =
-            group.rule == ChildRuleDef::Native || steadiness == ModelSteadiness::Unobserved;
+        let steadiness = match group.rule {
+            ChildRuleDef::Native => by_kind,
+            _ if model.is_observed_workload() => ModelSteadiness::Unsteady,
+            _ => by_kind.min(ModelSteadiness::Unobserved),
+        };
         own.0 == Level::Progressing
-            && is_judged_by_kind
             && model.deleted.is_none()
             && steadiness >= self.least
             && model.created <= self.whole_at

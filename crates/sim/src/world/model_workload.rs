@@ -1,6 +1,7 @@
 //! The pods of a workload, as its status tells of them.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use serde_json::Value;
 
@@ -14,7 +15,8 @@ pub(crate) const ROLLED_OUT: &str = "NewReplicaSetAvailable";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ModelSteadiness {
     Unsteady,
-    /// It was rolled out and available by a status that does not know its spec yet.
+    /// It was rolled out and available by a status that does not know its spec yet, in which more than the number of pods may
+    /// differ.
     Unobserved,
     /// It is rolled out and available.
     Available,
@@ -32,9 +34,18 @@ pub(crate) enum BudgetReading {
 /// What is known of a workload beside its status, and what follows of that.
 #[derive(Clone, Copy, Debug)]
 struct KnownOfWorkload {
-    /// Pods that it had when all were ready last, while only their number moves.
-    whole: Option<i64>,
+    /// What it was when all of its pods were ready last, while only their number moves.
+    whole: Option<WholeModel>,
     steadiness: ModelSteadiness,
+}
+
+/// A workload all of whose pods were ready.
+#[derive(Clone, Copy, Debug)]
+struct WholeModel {
+    replicas: i64,
+    /// The newest generation since of which each has the same template as the one before.
+    generation: i64,
+    template: u64,
 }
 
 /// Numbers of pods, and what else counts.
@@ -49,7 +60,10 @@ pub(crate) struct ModelWorkload {
     is_rolled_out: bool,
     /// It may do without those that are away, by its own word; `None` where it says nothing, and may do without one.
     says_available: Option<bool>,
-    is_observed: bool,
+    generation: i64,
+    observed: i64,
+    /// Of its spec without the number of pods.
+    template: u64,
     /// Labels of its pods.
     labels: BTreeMap<String, String>,
     /// By the narrowest and by the widest budgets.
@@ -79,7 +93,9 @@ impl ModelWorkload {
             available: count("availableReplicas"),
             is_rolled_out: if is_deployment { says_rolled_out() } else { revisions_match() },
             says_available: is_deployment.then(|| has_true_condition(status, "Available")),
-            is_observed: status["observedGeneration"] == object["metadata"]["generation"],
+            generation: object["metadata"]["generation"].as_i64().unwrap_or(0),
+            observed: count("observedGeneration"),
+            template: hash_template(&object["spec"]),
             labels: labels
                 .map(|(key, of)| (key.clone(), of.as_str().unwrap_or_default().to_owned()))
                 .collect(),
@@ -94,17 +110,31 @@ impl ModelWorkload {
         let covering: Vec<SimBudget> =
             budgets.iter().copied().filter(|budget| budget.covers(&self.labels)).collect();
         let is_whole = [self.updated, self.ready, self.available].iter().all(|n| *n == self.replicas);
-        let now = (is_whole && self.replicas > 0).then_some(self.replicas);
+        let has_whole = is_whole && self.replicas > 0;
         for reading in [BudgetReading::Narrowest, BudgetReading::Widest] {
             let whole = match before {
                 None => None,
-                Some((_, true)) => now,
+                Some((before, true)) => has_whole.then_some(WholeModel {
+                    replicas: self.replicas,
+                    generation: before.generation,
+                    template: before.template,
+                }),
                 Some((before, false)) => before.known[reading as usize].whole,
             };
             let steadiness = self.weigh(whole, &covering);
             let whole = whole.filter(|_| steadiness != ModelSteadiness::Unsteady);
+            let whole = whole.map(|whole| self.carry(whole));
             self.known[reading as usize] = KnownOfWorkload { whole, steadiness };
         }
+    }
+
+    /// What it was when it was whole, beside what it is now. A generation between that was never shown may have had another
+    /// template.
+    fn carry(&self, whole: WholeModel) -> WholeModel {
+        let follows = whole.template == self.template && self.generation <= whole.generation + 1;
+        let generation = if follows || self.is_observed() { self.generation } else { whole.generation };
+        let template = if self.is_observed() { self.template } else { whole.template };
+        WholeModel { replicas: whole.replicas, generation, template }
     }
 
     /// It may also be read as before.
@@ -120,7 +150,15 @@ impl ModelWorkload {
         self.known[reading as usize].steadiness
     }
 
-    fn weigh(&self, whole: Option<i64>, budgets: &[SimBudget]) -> ModelSteadiness {
+    pub(super) fn is_observed(&self) -> bool {
+        self.observed == self.generation
+    }
+
+    fn weigh(&self, whole: Option<WholeModel>, budgets: &[SimBudget]) -> ModelSteadiness {
+        let is_scaled_version =
+            |whole: WholeModel| whole.template == self.template && self.observed <= whole.generation;
+        let is_only_scaled = whole.is_some_and(is_scaled_version);
+        let whole = whole.map(|whole| whole.replicas);
         let counted = whole.map_or(self.wanted, |whole| whole.min(self.wanted));
         let enough = if let Some(says) = self.says_available {
             let has_lost_none = whole.is_some_and(|whole| self.available >= whole);
@@ -133,10 +171,19 @@ impl ModelWorkload {
             let least = counted - may_miss.unwrap_or(1).max(1);
             self.wanted == 0 || self.available.min(self.updated) >= least.max(1)
         };
-        match (self.is_rolled_out && enough, self.is_observed) {
+        match (self.is_rolled_out && enough, self.is_observed() || is_only_scaled) {
             (false, _) => ModelSteadiness::Unsteady,
             (true, false) => ModelSteadiness::Unobserved,
             (true, true) => ModelSteadiness::Available,
         }
     }
+}
+
+/// Hashes all of a spec but the number of pods.
+fn hash_template(spec: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for (key, field) in spec.as_object().into_iter().flatten().filter(|(key, _)| *key != "replicas") {
+        (key, field.to_string()).hash(&mut hasher);
+    }
+    hasher.finish()
 }

@@ -151,6 +151,11 @@ impl ModelObject {
         model
     }
 
+    /// Returns `true` for a workload whose controller has observed what it is wanted to be.
+    pub(crate) fn is_observed_workload(&self) -> bool {
+        self.workload.as_ref().is_some_and(ModelWorkload::is_observed)
+    }
+
     /// How far it can be counted on while it is not ready.
     pub(crate) fn steadiness(&self, reading: BudgetReading) -> ModelSteadiness {
         self.workload.as_ref().map_or(ModelSteadiness::Unsteady, |workload| workload.steadiness(reading))

@@ -226,13 +226,13 @@ fn derive_row(
     let (mut assessed, awaited) = assess_by_rules(parts, plan, (child, object), &links);
     let counts_on_budgets = interest.judge.counts_on_disruption_budget();
     let budgets = if counts_on_budgets { parts.budgets.find_covering(child) } else { Vec::new() };
-    let whole = count_on_whole(interest, &child.facts, &mut assessed, (before, &budgets));
+    let whole = count_on_whole(interest, child, &mut assessed, (before, &budgets));
     let mut row = store.build_row(interest, meta, assessed, links, parent);
     for rule_index in &awaited {
         row.await_rule_since(*rule_index, parts.assessor.now());
     }
     if whole.is_some() {
-        row.extras.get_or_insert_default().whole_replicas = whole;
+        row.extras.get_or_insert_default().whole = whole;
     }
     if let Some(blocked) = find_blocked_owners(meta) {
         row.extras.get_or_insert_default().blocked_owners = Some(blocked);

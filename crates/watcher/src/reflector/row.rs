@@ -6,6 +6,7 @@ use readiness::{Assessment, FinalizerHold, Level, Reason, Time, UnreadySince};
 use super::lists::ListEpoch;
 use super::parent::ParentRow;
 use super::reevaluation::{is_reevaluation_due, next_reevaluation};
+use super::scaled::WholeWorkload;
 use super::uid_key::UidKey;
 use crate::wire::{SpecVersion, WireMeta};
 
@@ -82,8 +83,8 @@ pub(super) struct RowExtras {
     pub(super) awaited: Vec<AwaitedRule>,
     /// What proofs read of it.
     pub(super) excerpt: Option<ObjectExcerpt>,
-    /// Replicas that a workload had when it was rolled out whole last, while only their number moves.
-    pub(super) whole_replicas: Option<u32>,
+    /// A workload as it was rolled out whole last, while only the number of its replicas moves.
+    pub(super) whole: Option<WholeWorkload>,
     /// The owners whose deletion in the foreground waits for it; `None` unless it is being deleted itself.
     pub(super) blocked_owners: Option<Box<[UidKey]>>,
 }

@@ -7,7 +7,7 @@ use aggregator::SpecMark;
 use rustc_hash::FxHasher;
 
 /// Set where the number of replicas was last set through the subresource `scale`: by an autoscaler, or `kubectl scale`.
-const SCALED: u16 = 1 << 15;
+const SCALED: u32 = 1 << 31;
 
 /// What an object is wanted to be: its generation, and the last one with which more changed than the number of replicas through the
 /// subresource `scale`. What an autoscaler does is no deed of the operator to whom the object belongs.
@@ -16,8 +16,8 @@ const SCALED: u16 = 1 << 15;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpecVersion {
     mark: SpecMark,
-    /// Digest of the spec without the number of replicas, where it has one, and [`SCALED`].
-    digest: u16,
+    /// Digest of the spec without the number of replicas, or 0 where it has none, and [`SCALED`].
+    digest: u32,
 }
 
 impl SpecVersion {
@@ -37,6 +37,16 @@ impl SpecVersion {
             self.mark.wanted_by_operator = before.mark.wanted_by_operator;
         }
         self
+    }
+
+    /// Returns `true` if this version of an object and the other differ in the number of replicas alone.
+    pub(crate) fn has_equal_template(self, other: SpecVersion) -> bool {
+        self.digest & !SCALED != 0 && (self.digest ^ other.digest) & !SCALED == 0
+    }
+
+    /// Number of generations since the other version.
+    pub(crate) fn generations_since(self, other: SpecVersion) -> u16 {
+        self.mark.generation.wrapping_sub(other.mark.generation)
     }
 
     /// What the engine compares.
@@ -61,9 +71,9 @@ impl SpecDigest {
         }
     }
 
-    fn high_bits(self) -> u16 {
-        let [.., a, b] = self.0.to_le_bytes();
-        u16::from_le_bytes([a, b]) & !SCALED
+    fn high_bits(self) -> u32 {
+        let [.., a, b, c, d] = self.0.to_le_bytes();
+        u32::from_le_bytes([a, b, c, d]) & !SCALED
     }
 }
 

@@ -17,7 +17,7 @@ use crate::objects::{judge_by, owned, pod, uid};
 fn set(version: u32, (generation, observed): (u32, u32), wanted: u32, there: u32, available: u32) -> Value {
     let mut set = pod(1, version, "True");
     set["metadata"]["generation"] = json!(generation);
-    set["spec"] = json!({ "replicas": wanted });
+    set["spec"] = json!({ "replicas": wanted, "template": { "image": "shop:1" } });
     set["status"] = json!({ "observedGeneration": observed, "replicas": there, "updatedReplicas": there,
         "readyReplicas": available, "availableReplicas": available, "currentRevision": "a", "updateRevision": "a" });
     set
@@ -37,13 +37,13 @@ fn steadiness_by(rule_index: u16, reflector: &Reflector, interest: &Interest, ob
 
 #[test]
 fn what_it_had_when_it_was_ready_counts_until_it_is_lost_or_it_is_ready_again() {
-    use Steadiness::{Available, Unobserved, Unsteady};
+    use Steadiness::{Available, Unsteady};
     let sets = Interest { judge: RuleKind::from_group_kind("apps", "StatefulSet"), ..owned() };
     let reflector = Reflector::new(|| ());
     for (what, object, expected) in [
         ("it was never ready", set(1, (1, 1), 6, 3, 3), Unsteady),
         ("it is ready", set(2, (1, 1), 3, 3, 3), Unsteady),
-        ("it is scaled", set(3, (2, 1), 6, 3, 3), Unobserved),
+        ("it is scaled", set(3, (2, 1), 6, 3, 3), Available),
         ("pods come", set(4, (2, 2), 6, 4, 3), Available),
         ("and become ready", set(5, (2, 2), 6, 6, 5), Available),
         ("as many as before are left", set(6, (2, 2), 6, 6, 3), Available),
@@ -58,6 +58,35 @@ fn what_it_had_when_it_was_ready_counts_until_it_is_lost_or_it_is_ready_again() 
     // Another process has not seen it ready.
     let restarted = Reflector::new(|| ());
     assert_eq!(steadiness(&restarted, &sets, &set(5, (2, 2), 6, 4, 3)), Unsteady);
+}
+
+/// The same with another template.
+fn with_image(mut set: Value, image: &str) -> Value {
+    set["spec"]["template"]["image"] = json!(image);
+    set
+}
+
+#[test]
+fn what_is_only_scaled_is_counted_on_however_long_its_controller_takes_and_nothing_else_is() {
+    use Steadiness::{Available, Unobserved, Unsteady};
+    let sets = Interest { judge: RuleKind::from_group_kind("apps", "StatefulSet"), ..owned() };
+    let reflector = Reflector::new(|| ());
+    for (what, object, expected) in [
+        ("it is ready", set(1, (2, 2), 3, 3, 3), Unsteady),
+        ("it is scaled", set(2, (3, 2), 6, 3, 3), Available),
+        ("and again", set(3, (4, 2), 4, 3, 3), Available),
+        ("the first is observed", set(4, (4, 3), 4, 6, 3), Available),
+        ("its template changes, too", with_image(set(5, (5, 3), 4, 6, 3), "shop:2"), Unobserved),
+        ("and back before anything is observed", set(6, (6, 3), 5, 6, 3), Available),
+        ("back to what may have been observed", set(7, (6, 5), 5, 6, 3), Unobserved),
+        ("that is observed", set(8, (6, 6), 5, 6, 3), Available),
+        ("it is scaled from there", set(9, (7, 6), 7, 6, 3), Available),
+        ("versions between were not seen", set(10, (9, 7), 8, 6, 3), Available),
+        ("and one of these is observed", set(11, (9, 8), 8, 6, 3), Unobserved),
+        ("too many are lost", set(12, (9, 8), 8, 6, 1), Unsteady),
+    ] {
+        assert_eq!(steadiness(&reflector, &sets, &object), expected, "{what}");
+    }
 }
 
 /// Sets that another policy judges first, by a script that says this of all of them.
@@ -83,13 +112,13 @@ fn judged_first_by(says: &str) -> Interest {
 
 #[test]
 fn what_another_policys_rule_says_of_it_is_no_rollout_and_ends_none() {
-    use Steadiness::{Available, Unobserved, Unsteady};
+    use Steadiness::{Available, Unsteady};
     for says in ["Healthy", "Progressing"] {
         let (reflector, sets) = (Reflector::new(|| ()), judged_first_by(says));
         for (what, object, expected) in [
             ("it was never ready", set(1, (1, 1), 6, 3, 3), Unsteady),
             ("it is ready", set(2, (1, 1), 3, 3, 3), Unsteady),
-            ("it is scaled", set(3, (2, 1), 6, 3, 3), Unobserved),
+            ("it is scaled", set(3, (2, 1), 6, 3, 3), Available),
             ("pods come", set(4, (2, 2), 6, 6, 3), Available),
             ("it is read again", set(4, (2, 2), 6, 6, 3), Available),
         ] {

@@ -12,6 +12,11 @@
 //! The seventh is of the operators that are in most clusters, a third of it traps: of its 333 lines 85.9 % agreed at first, and
 //! 12 of the 237 that are not healthy were falsely ready (5.1 %). What it showed became principles; now 95.5 % and 0.8 %.
 //!
+//! The eighth has 98 API groups that none of the others has, chosen by somebody who had not seen the rule, as a cluster shows them on
+//! ordinary days. Asked once, with no change since: 85.9 % of its 334 lines agreed, 2 of the 182 that are not healthy were falsely
+//! ready (1.1 %), and 87.5 % of the healthy were recognised. Of the 47 that differ 28 are called Unknown: their status has no word
+//! for it that the rule knows, or none yet.
+//!
 //! A line begins with the letter of what its documentation means. Where the rule still says something else, that stands
 //! behind it: `R!P` is ready, and said to be on its way.
 
@@ -29,6 +34,7 @@ const FOURTH: &str = include_str!("tables/fourth.txt");
 const FIFTH: &str = include_str!("tables/fifth.txt");
 const SIXTH: &str = include_str!("tables/sixth.txt");
 const SEVENTH: &str = include_str!("tables/seventh.txt");
+const EIGHTH: &str = include_str!("tables/eighth.txt");
 
 /// One line of a table.
 struct ConventionCase<'a> {
@@ -72,6 +78,7 @@ fn the_generic_rule_reads_the_conventions_of_kinds_it_does_not_know() {
         (FIFTH, 144, 87, 21),
         (SIXTH, 77, 96, 0),
         (SEVENTH, 333, 95, 9),
+        (EIGHTH, 334, 85, 11),
     ] {
         let cases: Vec<_> = read_cases(table).collect();
         let count = |is: &dyn Fn(&ConventionCase<'_>) -> bool| cases.iter().filter(|case| is(case)).count();
@@ -90,7 +97,9 @@ fn the_generic_rule_reads_the_conventions_of_kinds_it_does_not_know() {
 #[test]
 fn every_line_is_judged_as_it_says_itself() {
     let mut wrong = Vec::new();
-    for case in [HELD_OUT, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH].into_iter().flat_map(read_cases) {
+    for case in
+        [HELD_OUT, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH].into_iter().flat_map(read_cases)
+    {
         let (said, branch) = judge_object(&case.object);
         if said != case.today {
             wrong.push(format!("{said} ({branch})\n    {}", case.line));

@@ -1,18 +1,13 @@
 //! Groups by categories of kinds.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use watcher::{ServedKind, ServedKinds};
 
 use super::super::compile::CompiledPolicy;
-use super::super::protected_kinds::PolicySettings;
+use super::fixtures::settings;
 use super::*;
-
-fn settings() -> PolicySettings {
-    PolicySettings::with_stuck_after(Duration::from_mins(10))
-}
 
 fn served_kind(namespaced: bool, categories: &[&str]) -> ServedKind {
     let categories = categories.iter().map(|category| (*category).into()).collect();

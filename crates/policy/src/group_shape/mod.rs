@@ -227,6 +227,8 @@ fn found_policy(
 #[cfg(test)]
 mod category_tests;
 #[cfg(test)]
+mod fixtures;
+#[cfg(test)]
 mod namespace_tests;
 #[cfg(test)]
 mod rule_tests;

@@ -1,15 +1,10 @@
 //! Groups whose members are in other namespaces.
 
-use std::time::Duration;
-
-use aggregator::{Acceptance, PolicyId};
 use serde_json::{Value, json};
 use watcher::plan::{ForeignNamespaces, Interest};
 
-use super::super::library_rules::UnreadLibraries;
-use super::super::plan::{IdRegistry, Released, build_plan};
-use super::super::policy_in_use::PolicyInUse;
 use super::super::protected_kinds::PolicySettings;
+use super::fixtures::{group, kind_plan, policies};
 use super::*;
 
 /// Settings by which these namespaces are opened.
@@ -19,17 +14,8 @@ fn opening(grants: &str) -> PolicySettings {
             grants: grants.parse().expect("grants"),
             ..ForeignNamespaces::default()
         },
-        ..PolicySettings::with_stuck_after(Duration::from_mins(10))
+        ..super::fixtures::settings()
     }
-}
-
-fn group(namespace: &str, name: &str, spec: &Value) -> FoundGroup {
-    let object = json!({
-        "apiVersion": "rollcall.dev/v1alpha1", "kind": "ReadinessGroup",
-        "metadata": { "name": name, "namespace": namespace, "uid": format!("{namespace}-{name}"), "resourceVersion": "1" },
-        "spec": spec,
-    });
-    read_group(&serde_json::from_value(object).expect("a group"))
 }
 
 fn in_namespaces(names: &[&str], ready: &Value) -> Value {
@@ -38,19 +24,7 @@ fn in_namespaces(names: &[&str], ready: &Value) -> Value {
 
 /// What the objects of a kind are taken in for.
 fn interest(groups: &[FoundGroup], settings: &PolicySettings, kind: &str) -> Interest {
-    let policies =
-        policies_of_groups(groups.iter(), &LabelMatcher::default(), &ServedKinds::default(), settings);
-    let used: Vec<_> = (1..)
-        .zip(&policies)
-        .map(|(id, policy)| PolicyInUse {
-            id: PolicyId(id),
-            name: policy.name.clone(),
-            compiled: policy.compile_spec(settings).expect("it compiles"),
-            acceptance: Acceptance::Accepted,
-        })
-        .collect();
-    let plan = build_plan(&used, &Released::new(), &mut IdRegistry::default(), &UnreadLibraries);
-    plan.kinds.into_values().find(|plan| plan.key.1 == kind).expect("the kind is followed").interest
+    kind_plan(&policies(groups, settings), settings, kind).interest
 }
 
 #[test]

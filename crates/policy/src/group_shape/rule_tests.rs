@@ -1,24 +1,19 @@
 //! Groups whose members have readiness rules of their own.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use aggregator::{Acceptance, PolicyId};
 use serde_json::{Value, json};
 
 use super::super::compile::CompiledPolicy;
-use super::super::kind_plan::KindPlan;
-use super::super::library_rules::UnreadLibraries;
-use super::super::plan::{IdRegistry, Released, build_plan};
-use super::super::policy_in_use::PolicyInUse;
 use super::super::protected_kinds::PolicySettings;
 use super::super::ready_rule::GroupRule;
+use super::fixtures::{group, is_in_force, kind_plan, policies, policy_for, settings};
 use super::*;
 
-fn settings(protected: &[&str]) -> PolicySettings {
+fn protecting(protected: &[&str]) -> PolicySettings {
     PolicySettings {
         protected: protected.iter().map(|kind| kind.parse().expect("a kind")).collect(),
-        ..PolicySettings::with_stuck_after(Duration::from_mins(10))
+        ..settings()
     }
 }
 
@@ -35,49 +30,20 @@ fn judged(kinds: &[&str], ready: &Value) -> Value {
     ] })
 }
 
-fn group(namespace: &str, name: &str, spec: &Value) -> FoundGroup {
-    let object = json!({
-        "apiVersion": "rollcall.dev/v1alpha1", "kind": "ReadinessGroup",
-        "metadata": { "name": name, "namespace": namespace, "uid": format!("{namespace}-{name}"), "resourceVersion": "1" },
-        "spec": spec,
-    });
-    read_group(&serde_json::from_value(object).expect("a group"))
-}
-
-fn policies(groups: &[FoundGroup], settings: &PolicySettings) -> Vec<FoundPolicy> {
-    policies_of_groups(groups.iter(), &LabelMatcher::default(), &ServedKinds::default(), settings)
-}
-
 fn compiled(spec: &Value) -> CompiledPolicy {
     let spec = serde_json::from_value(spec.clone()).expect("a spec");
-    policy_of_group(&spec).expect("a shape").compile_spec(&settings(&[])).expect("it compiles")
+    policy_of_group(&spec).expect("a shape").compile_spec(&settings()).expect("it compiles")
 }
 
 /// What a group with this spec is told, where it cannot be judged.
 fn refusal(spec: &Value, settings: &PolicySettings) -> String {
     let group = group("shop", "g", spec);
-    let shape = match &group.shape {
-        Ok(shape) => shape.clone(),
-        Err(why) => return why.to_string(),
-    };
-    let name = shape_name(&shape);
-    let found = policies(&[group], settings).into_iter().find(|policy| policy.name == name);
-    let groups = found.and_then(|found| found.groups).expect("a policy for the group");
-    groups.shape.refusal_of("shop", "{}").unwrap_or_default()
-}
-
-fn kind_plan(policies: &[FoundPolicy], kind: &str) -> KindPlan {
-    let used: Vec<_> = (1..)
-        .zip(policies)
-        .map(|(id, policy)| PolicyInUse {
-            id: PolicyId(id),
-            name: policy.name.clone(),
-            compiled: policy.compile_spec(&settings(&[])).expect("it compiles"),
-            acceptance: Acceptance::Accepted,
-        })
-        .collect();
-    let plan = build_plan(&used, &Released::new(), &mut IdRegistry::default(), &UnreadLibraries);
-    plan.kinds.into_values().find(|plan| plan.key.1 == kind).expect("the kind is followed")
+    if let Err(why) = &group.shape {
+        return why.to_string();
+    }
+    let policies = policies([&group], settings);
+    let groups = policy_for(&policies, &group).and_then(|found| found.groups.as_ref());
+    groups.expect("a policy for the group").shape.refusal_of("shop", "{}").unwrap_or_default()
 }
 
 #[test]
@@ -112,14 +78,14 @@ fn a_rule_that_cannot_be_is_refused_with_the_member_the_line_and_the_column_in_a
         "children": [{ "kind": { "group": "example.com", "kind": "Shard" }, "ready": broken }],
     });
     let policy = serde_json::from_value(policy).expect("a spec");
-    let problems = crate::compile_with(&policy, &settings(&[])).expect_err("refused");
+    let problems = crate::compile_with(&policy, &settings()).expect_err("refused");
     let of_policy = PolicyProblem::join_all(&problems);
     let of_group = of_policy.replace("spec.children[0]", "spec.members[1]");
     assert!(of_group.starts_with("spec.members[1].ready.cel.current: line 2, column 3: "), "{of_group}");
-    let told = refusal(&judged(&["Shard", "Index"], &broken), &settings(&[]));
+    let told = refusal(&judged(&["Shard", "Index"], &broken), &settings());
     assert_eq!(told, format!("it cannot be judged: {of_group}"), "once, for all kinds of the member");
     let spec = serde_json::from_value(judged(&["Shard"], &broken)).expect("a spec");
-    let checked = policy_of_group(&spec).expect("a shape").compile_spec(&settings(&[]));
+    let checked = policy_of_group(&spec).expect("a shape").compile_spec(&settings());
     assert_eq!(checked.expect_err("refused"), of_group, "`rollcall check` says the same");
 }
 
@@ -128,22 +94,22 @@ fn what_no_rule_may_read_is_refused_in_a_group_as_in_a_policy() {
     let secret = json!({ "members": [
         { "kinds": [{ "kind": "Secret" }], "labels": { "app": "web" }, "ready": { "profile": "argocd" } },
     ] });
-    let told = refusal(&secret, &settings(&[]));
+    let told = refusal(&secret, &settings());
     assert!(told.contains("spec.members[0].ready: rules never read a Secret beyond its metadata"), "{told}");
     let by_name = json!({ "members": [
         { "objects": [{ "apiVersion": "v1", "kind": "Secret", "name": "token" }], "ready": cel("true") },
     ] });
-    let told = refusal(&by_name, &settings(&[]));
+    let told = refusal(&by_name, &settings());
     assert!(told.contains("spec.members[0].ready: rules never read a Secret"), "{told}");
     let vault = judged(&["Vault"], &cel("spec.token != ''"));
-    assert_eq!(refusal(&vault, &settings(&[])), "");
-    let told = refusal(&vault, &settings(&["Vault.example.com"]));
+    assert_eq!(refusal(&vault, &settings()), "");
+    let told = refusal(&vault, &protecting(&["Vault.example.com"]));
     assert!(told.contains("spec.members[1].ready: rules never read a Vault beyond its metadata"), "{told}");
 }
 
 #[test]
 fn where_rules_of_groups_are_switched_off_a_group_with_one_says_so_by_the_member() {
-    let off = PolicySettings { group_rules: false, ..settings(&[]) };
+    let off = PolicySettings { group_rules: false, ..settings() };
     let told = refusal(&judged(&["Vault", "Key"], &cel("spec.sealed == false")), &off);
     assert!(
         told.contains("spec.members[1].ready: rules of groups are switched off (--group-rules=false)"),
@@ -160,7 +126,7 @@ fn no_rule_judges_what_rollcall_writes_itself() {
         "objects": [{ "apiVersion": "rollcall.dev/v1alpha1", "kind": "ReadinessGroup", "name": "base" }],
         "ready": cel("true"),
     }] });
-    let told = refusal(&groups, &settings(&[]));
+    let told = refusal(&groups, &settings());
     assert!(told.contains("spec.members[0].ready: no rule judges a ReadinessGroup"), "{told}");
 }
 
@@ -173,14 +139,14 @@ fn what_the_schema_refuses_of_a_rule_is_refused_by_the_field() {
         (json!({ "cel": { "current": "x".repeat(4_097) } }), "spec.members[1].ready.cel.current: Too long"),
         (json!({ "cel": { "current": "true", "names": [] } }), "unknown field `names`"),
     ] {
-        let told = refusal(&judged(&["Shard"], &ready), &settings(&[]));
+        let told = refusal(&judged(&["Shard"], &ready), &settings());
         assert!(told.contains(said), "{ready}: {told}");
     }
     let remembered = json!({ "members": [{
         "kinds": [{ "group": "batch", "kind": "Job" }], "labels": { "a": "b" }, "afterDeletion": "remember",
         "ready": cel("true"),
     }] });
-    let told = refusal(&remembered, &settings(&[]));
+    let told = refusal(&remembered, &settings());
     assert!(told.contains("spec.members[0].afterDeletion: remembers the Job's own outcome"), "{told}");
 }
 
@@ -189,9 +155,9 @@ fn what_rules_take_is_bounded_in_bytes_for_all_kinds_of_all_members() {
     let kinds: Vec<_> = (0..16).map(|n| format!("K{n}")).collect();
     let kinds: Vec<_> = kinds.iter().map(String::as_str).collect();
     let long = json!({ "lua": format!("return nil -- {}", "x".repeat(5_000)) });
-    let told = refusal(&judged(&kinds, &long), &settings(&[]));
+    let told = refusal(&judged(&kinds, &long), &settings());
     assert!(told.contains("its rule, and together they have more than 64 KiB"), "{told}");
-    assert_eq!(refusal(&judged(&kinds[..4], &long), &settings(&[])), "");
+    assert_eq!(refusal(&judged(&kinds[..4], &long), &settings()), "");
 }
 
 #[test]
@@ -205,26 +171,22 @@ fn groups_with_the_same_rule_share_one_and_groups_with_others_do_not() {
     let mut groups: Vec<_> =
         (0..10_000).map(|n| group(&format!("ns-{}", n % 7), &format!("g-{n}"), &up)).collect();
     groups.extend([group("ns-1", "down", &down), group("ns-1", "labelled", &labelled)]);
-    let policies: Vec<_> = policies(&groups, &settings(&[])).into_iter().filter(is_in_force).collect();
+    let policies: Vec<_> = policies(&groups, &settings()).into_iter().filter(is_in_force).collect();
     assert_eq!(policies.len(), 3);
-    let shards = kind_plan(&policies, "Shard");
+    let shards = kind_plan(&policies, &settings(), "Shard");
     let rules: Vec<_> =
         shards.interest.assessment_rules.iter().filter_map(|rule| rule.rule.as_ref()).collect();
     assert_eq!(rules.len(), 2, "one for `Up`, however it is selected, and one for `Down`");
-}
-
-fn is_in_force(policy: &FoundPolicy) -> bool {
-    policy.groups.as_ref().is_some_and(|groups| !groups.is_refused())
 }
 
 #[test]
 fn a_rule_is_evaluated_in_the_namespaces_of_its_groups_and_nowhere_else() {
     let up = judged(&["Shard"], &cel("status.phase == 'Up'"));
     let scopes = |groups: &[FoundGroup]| {
-        let policies: Vec<_> = policies(groups, &settings(&[])).into_iter().filter(is_in_force).collect();
-        let shards = kind_plan(&policies, "Shard");
+        let policies: Vec<_> = policies(groups, &settings()).into_iter().filter(is_in_force).collect();
+        let shards = kind_plan(&policies, &settings(), "Shard");
         let of_children = shards.interest.child[0].scope.clone();
-        let parents = kind_plan(&policies, "ReadinessGroup");
+        let parents = kind_plan(&policies, &settings(), "ReadinessGroup");
         assert_eq!(parents.interest.parent[0].namespaces, of_children, "the same for the groups themselves");
         ["shop", "books", "bank"].map(|namespace| of_children.covers(namespace))
     };
@@ -242,7 +204,7 @@ fn a_rule_of_a_group_is_not_the_one_of_a_policy_with_the_same_text() {
         "parent": { "kind": "Shop" },
         "children": [{ "kind": { "group": "example.com", "kind": "Shard" }, "ready": cel(text) }],
     });
-    let policy = crate::compile_with(&serde_json::from_value(policy).expect("a spec"), &settings(&[]));
+    let policy = crate::compile_with(&serde_json::from_value(policy).expect("a spec"), &settings());
     let source = |compiled: &CompiledPolicy| match compiled.groups.last().and_then(|group| group.rule.clone())
     {
         Some(GroupRule::Own { source, .. }) => source,
@@ -261,10 +223,9 @@ fn rules_that_cannot_be_are_all_told_why_and_take_the_place_of_nobody_elses_word
     let broken: Vec<_> = (0..40)
         .map(|n| group(&format!("ns-{n}"), "g", &judged(&["Shard"], &cel(&format!("frobnicate({n})")))))
         .collect();
-    let policies = policies(&broken, &settings(&[]));
+    let policies = policies(&broken, &settings());
     for group in &broken {
-        let name = shape_name(group.shape.as_ref().expect("a shape"));
-        let found = policies.iter().find(|policy| policy.name == name).expect("a policy of its own");
+        let found = policy_for(&policies, group).expect("a policy of its own");
         let told = found.groups.as_ref().and_then(|groups| groups.shape.refusal_of(&group.namespace, "{}"));
         assert!(told.is_some_and(|told| told.contains("frobnicate")));
     }

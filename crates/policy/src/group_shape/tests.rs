@@ -5,38 +5,17 @@ use std::collections::BTreeSet;
 use rollcall_core::ParentOperator;
 use serde_json::{Value, json};
 
-use super::super::library_rules::UnreadLibraries;
-use super::super::plan::{IdRegistry, Released, build_plan};
-use super::super::policy_in_use::PolicyInUse;
-use super::super::protected_kinds::PolicySettings;
+use super::fixtures::{group, group_since, is_in_force, policies, policy_for, settings, watch_plan};
 use super::*;
-
-fn settings() -> PolicySettings {
-    PolicySettings::with_stuck_after(std::time::Duration::from_mins(10))
-}
-
-fn group(namespace: &str, name: &str, second: u8, spec: &Value) -> FoundGroup {
-    let object = json!({
-        "apiVersion": "rollcall.dev/v1alpha1", "kind": "ReadinessGroup",
-        "metadata": { "name": name, "namespace": namespace, "uid": format!("{namespace}-{name}"), "resourceVersion": "1",
-            "creationTimestamp": format!("2026-01-01T00:00:{second:02}Z") },
-        "spec": spec,
-    });
-    read_group(&serde_json::from_value(object).expect("a group"))
-}
 
 fn by_labels(kinds: &[&str], labels: &Value) -> Value {
     let kinds: Vec<_> = kinds.iter().map(|kind| json!({ "group": "apps", "kind": kind })).collect();
     json!({ "members": [{ "kinds": kinds, "labels": labels }] })
 }
 
-fn is_in_force(policy: &FoundPolicy) -> bool {
-    policy.groups.as_ref().is_some_and(|groups| !groups.is_refused())
-}
-
 /// What selects the members of a group, as a policy would say it.
 fn finds(spec: &Value) -> Value {
-    let shape = group("shop", "g", 0, spec).shape.expect("a shape");
+    let shape = group("shop", "g", spec).shape.expect("a shape");
     let policy: Value = serde_json::from_str(&shape).expect("a policy");
     let of_child = |child: &Value| {
         let kind = child["kind"]["kind"].clone();
@@ -99,7 +78,7 @@ fn what_stands_in_annotations_may_be_longer_than_the_value_of_a_label() {
     for (field, most) in [("application", 317), ("inventory", 317), ("applySet", 63), ("helmRelease", 53)] {
         let of = |length: usize| {
             let member = json!({ "kinds": kinds, (field): "x".repeat(length) });
-            group("shop", "g", 0, &json!({ "members": [member] })).shape
+            group("shop", "g", &json!({ "members": [member] })).shape
         };
         assert!(of(most).is_ok(), "{field}");
         assert!(of(most + 1).expect_err("refused").contains(&format!("spec.members[0].{field}")), "{field}");
@@ -113,10 +92,7 @@ fn what_stands_in_annotations_may_be_longer_than_the_value_of_a_label() {
         let mut member = member;
         member["kinds"] = kinds.clone();
         let spec = serde_json::from_value(json!({ "members": [member] })).expect("a spec");
-        let compiled = policy_of_group(&spec).expect("a shape").compile_spec(&in_use).expect("it compiles");
-        let acceptance = aggregator::Acceptance::Accepted;
-        let used = [PolicyInUse { id: aggregator::PolicyId(1), name: "g".to_owned(), compiled, acceptance }];
-        let plan = build_plan(&used, &Released::new(), &mut IdRegistry::default(), &UnreadLibraries);
+        let plan = watch_plan(&[policy_of_group(&spec).expect("a shape")], &in_use);
         let rules = plan.kinds.values().flat_map(|kind| &kind.interest.parent);
         let values: Vec<_> =
             rules.flat_map(|rule| &rule.labels).map(|labels| &labels.annotation_values).collect();
@@ -127,37 +103,30 @@ fn what_stands_in_annotations_may_be_longer_than_the_value_of_a_label() {
 #[test]
 fn groups_that_select_alike_share_a_policy_whatever_they_select() {
     let groups = [
-        group("a", "x", 1, &by_labels(&["Deployment"], &json!({ "part": "shop" }))),
-        group("b", "y", 2, &by_labels(&["Deployment"], &json!({ "part": "books" }))),
-        group("b", "z", 3, &by_labels(&["Deployment"], &json!({ "team": "books" }))),
+        group_since(1, "a", "x", &by_labels(&["Deployment"], &json!({ "part": "shop" }))),
+        group_since(2, "b", "y", &by_labels(&["Deployment"], &json!({ "part": "books" }))),
+        group_since(3, "b", "z", &by_labels(&["Deployment"], &json!({ "team": "books" }))),
     ];
-    let policies =
-        policies_of_groups(groups.iter(), &LabelMatcher::default(), &ServedKinds::default(), &settings());
-    let accepted = policies.iter().filter(|policy| is_in_force(policy));
+    let alike = policies(&groups, &settings());
+    let accepted = alike.iter().filter(|policy| is_in_force(policy));
     assert_eq!(accepted.count(), 2);
     assert_eq!(
-        policies.iter().map(|policy| &policy.name).collect::<BTreeSet<_>>().len(),
+        alike.iter().map(|policy| &policy.name).collect::<BTreeSet<_>>().len(),
         3,
         "one is for the rest"
     );
     let in_use = settings();
-    for policy in policies.iter().filter(|policy| is_in_force(policy)) {
+    for policy in alike.iter().filter(|policy| is_in_force(policy)) {
         let compiled = policy.compile_spec(&in_use).expect("it compiles");
         assert_eq!((compiled.min, compiled.groups.len()), (1, 1));
         assert!(compiled.shape.is_some() && !compiled.shadow);
-        let (name, acceptance) = (policy.name.clone(), aggregator::Acceptance::Accepted);
-        let used = [PolicyInUse { id: aggregator::PolicyId(1), name, compiled, acceptance }];
-        let plan = build_plan(&used, &Released::new(), &mut IdRegistry::default(), &UnreadLibraries);
+        let plan = watch_plan(std::slice::from_ref(policy), &in_use);
         assert!(
             plan.policies.values().all(|(_, words)| words.operator == ParentOperator::None),
             "nobody handles a group"
         );
     }
-    assert_eq!(
-        policies_of_groups([].iter(), &LabelMatcher::default(), &ServedKinds::default(), &settings()),
-        [],
-        "without groups nothing is followed for them"
-    );
+    assert_eq!(policies(&[], &settings()), [], "without groups nothing is followed for them");
 }
 
 #[test]
@@ -191,14 +160,14 @@ fn a_group_that_says_nonsense_is_refused_by_the_field() {
             "unknown field",
         ),
     ] {
-        let why = group("shop", "g", 0, &spec).shape.expect_err("refused");
+        let why = group("shop", "g", &spec).shape.expect_err("refused");
         assert!(why.contains(said), "{spec}: {why}");
     }
     let every = |count: usize| {
         let kinds: Vec<_> =
             (0..16).map(|n| json!({ "group": "example.com", "kind": format!("K{n}") })).collect();
         let member = json!({ "kinds": kinds, "labels": { "a": "b" } });
-        group("shop", "g", 0, &json!({ "members": vec![member; count] })).shape
+        group("shop", "g", &json!({ "members": vec![member; count] })).shape
     };
     assert!(every(4).is_ok());
     assert!(every(5).expect_err("refused").contains("select in 80 ways, and may in 64"));
@@ -208,19 +177,18 @@ fn a_group_that_says_nonsense_is_refused_by_the_field() {
 fn nobody_takes_all_ways_to_select_and_older_groups_keep_theirs() {
     let own = |namespace: &str, second: u8, n: usize| {
         let labels = json!({ (format!("key-{n}")): "x" });
-        group(namespace, &format!("g{n:03}"), second, &by_labels(&["Deployment", "StatefulSet"], &labels))
+        group_since(
+            second,
+            namespace,
+            &format!("g{n:03}"),
+            &by_labels(&["Deployment", "StatefulSet"], &labels),
+        )
     };
     let greedy: Vec<_> = (0..50).map(|n| own("greedy", 1, n)).collect();
     let modest = [own("modest", 2, 3), own("modest", 2, 49)];
-    let policies = policies_of_groups(
-        greedy.iter().chain(&modest),
-        &LabelMatcher::default(),
-        &ServedKinds::default(),
-        &settings(),
-    );
+    let asked = policies(greedy.iter().chain(&modest), &settings());
     let of = |group: &FoundGroup| {
-        let name = shape_name(group.shape.as_ref().expect("a shape"));
-        let found = policies.iter().find(|policy| policy.name == name)?;
+        let found = policy_for(&asked, group)?;
         Some(found.groups.as_ref()?.shape.refusal_of(&group.namespace, ""))
     };
     assert!(greedy[..32].iter().all(|group| of(group) == Some(None)), "the oldest");
@@ -229,27 +197,29 @@ fn nobody_takes_all_ways_to_select_and_older_groups_keep_theirs() {
     assert_eq!(of(&modest[1]), Some(None), "another namespace asks for the same and has room");
     let crowd: Vec<_> = (0..12).flat_map(|n| (0..30).map(move |k| (n, k))).collect();
     let crowd: Vec<_> = crowd.into_iter().map(|(n, k)| own(&format!("ns-{n}"), 1, 100 * n + k)).collect();
-    let policies =
-        policies_of_groups(crowd.iter(), &LabelMatcher::default(), &ServedKinds::default(), &settings());
-    assert_eq!(policies.iter().filter(|policy| is_in_force(policy)).count(), 256, "of two ways each");
-    assert_eq!(policies.len(), 256 + 32 + 1);
+    let of_crowd = policies(&crowd, &settings());
+    assert_eq!(of_crowd.iter().filter(|policy| is_in_force(policy)).count(), 256, "of two ways each");
+    assert_eq!(of_crowd.len(), 256 + 32 + 1);
 }
 
 #[test]
 fn what_is_said_of_a_refused_shape_names_no_namespace_but_the_groups_own() {
     let own = |namespace: &str, second: u8, n: usize| {
         let labels = json!({ (format!("key-{n}")): "x" });
-        group(namespace, &format!("g{n:03}"), second, &by_labels(&["Deployment", "StatefulSet"], &labels))
+        group_since(
+            second,
+            namespace,
+            &format!("g{n:03}"),
+            &by_labels(&["Deployment", "StatefulSet"], &labels),
+        )
     };
     // Both ask for the same 40 ways of two, of which 32 are in force: those that one of them brought.
     let both = ["red", "blue"].map(|namespace| (0..80).map(move |n| (namespace, n)));
     let groups: Vec<_> = both.into_iter().flatten().map(|(namespace, n)| own(namespace, 1, n)).collect();
-    let policies =
-        policies_of_groups(groups.iter(), &LabelMatcher::default(), &ServedKinds::default(), &settings());
+    let policies = policies(&groups, &settings());
     let mut told = BTreeSet::new();
     for group in &groups {
-        let name = shape_name(group.shape.as_ref().expect("a shape"));
-        let Some(found) = policies.iter().find(|policy| policy.name == name) else { continue };
+        let Some(found) = policy_for(&policies, group) else { continue };
         let shape = &found.groups.as_ref().expect("groups").shape;
         let Some(why) = shape.refusal_of(&group.namespace, "") else { continue };
         let other = if &*group.namespace == "red" { "blue" } else { "red" };
@@ -279,20 +249,12 @@ fn an_old_group_that_is_edited_takes_no_ways_of_younger_ones() {
             (0..16).map(|k| json!({ "group": "example.com", "kind": format!("K{k}") })).collect();
         let labels = json!({ (format!("old-{n}")): "x" });
         let members = vec![json!({ "kinds": kinds, "labels": labels }); 4];
-        group(&format!("old-{n}"), "g", 1, &json!({ "members": members }))
+        group_since(1, &format!("old-{n}"), "g", &json!({ "members": members }))
     };
-    let young = group("young", "g", 50, &by_labels(&["Deployment"], &json!({ "part": "shop" })));
+    let young = group_since(50, "young", "g", &by_labels(&["Deployment"], &json!({ "part": "shop" })));
     let old: Vec<_> = (0..8).map(wide).collect();
-    let policies = policies_of_groups(
-        old.iter().chain([&young]),
-        &LabelMatcher::default(),
-        &ServedKinds::default(),
-        &settings(),
-    );
-    let in_force = |group: &FoundGroup| {
-        let name = shape_name(group.shape.as_ref().expect("a shape"));
-        policies.iter().any(|policy| policy.name == name && is_in_force(policy))
-    };
+    let policies = policies(old.iter().chain([&young]), &settings());
+    let in_force = |group: &FoundGroup| policy_for(&policies, group).is_some_and(is_in_force);
     assert!(in_force(&young));
     assert_eq!(old.iter().filter(|group| in_force(group)).count(), 7, "and whoever takes most is cut");
 }
@@ -300,17 +262,17 @@ fn an_old_group_that_is_edited_takes_no_ways_of_younger_ones() {
 #[test]
 fn what_a_group_selects_by_is_bounded_in_bytes() {
     let long = "k".repeat(318);
-    let why = group("shop", "g", 0, &by_labels(&["Deployment"], &json!({ (long): "x" }))).shape;
+    let why = group("shop", "g", &by_labels(&["Deployment"], &json!({ (long): "x" }))).shape;
     assert!(why.expect_err("refused").contains("no label has a key of more than 317"));
     let kinds: Vec<_> = (0..16).map(|k| json!({ "group": "example.com", "kind": format!("K{k}") })).collect();
     let labels: serde_json::Map<_, _> = (0..64).map(|n| (format!("{n:0>300}"), json!("x"))).collect();
-    let why = group("shop", "g", 0, &json!({ "members": [{ "kinds": kinds, "labels": labels }] })).shape;
+    let why = group("shop", "g", &json!({ "members": [{ "kinds": kinds, "labels": labels }] })).shape;
     assert!(why.expect_err("refused").contains("more than 64 KiB"));
     let ignored: Vec<_> = (0..32)
         .map(|n| json!({ "key": format!("key-{n}"), "operator": "In", "values": vec!["v".repeat(63); 64] }))
         .collect();
     let ignore = json!({ "selector": { "matchExpressions": ignored } });
     let member = json!({ "kinds": [{ "kind": "Pod" }], "labels": { "a": "b" }, "ignore": ignore });
-    let why = group("shop", "g", 0, &json!({ "members": [member] })).shape;
+    let why = group("shop", "g", &json!({ "members": [member] })).shape;
     assert!(why.expect_err("refused").contains("more than 64 KiB"));
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::categories::{ExpandedShape, expand_shape};
-use super::{FoundGroup, cut, policy_of_expanded, refusal_of_others, refusal_of_shape};
+use super::{FoundGroup, cut, not_judged, policy_of_expanded, refusal_of_others, refusal_of_shape};
 use crate::found_policy::FoundPolicy;
 use crate::protected_kinds::PolicySettings;
 use watcher::ServedKinds;
@@ -110,8 +110,8 @@ fn refuse_unless_compiled(
         return policy;
     }
     let Err(why) = policy.compile_spec(settings) else { return policy };
-    let why = format!("it cannot be judged: {why}");
-    refusal_of_shape(shape, ShapeRefusal { why: cut(&why).into(), by_namespace: BTreeMap::new() }, labels)
+    let why = not_judged(&why).into();
+    refusal_of_shape(shape, ShapeRefusal { why, by_namespace: BTreeMap::new() }, labels)
 }
 
 /// A shape that a group of this namespace asks for.

@@ -27,6 +27,9 @@ pub use group_quota::policies_of_groups;
 /// Most bytes of what is said of a group that cannot be judged.
 const MAX_WHY: usize = 1_000;
 
+/// The way out for a group whose spec is refused.
+const TAKE_ANOTHER_SPEC: &str = "mend it, or apply again a spec that was judged";
+
 /// Bytes of the hash by which a shape is named: no two texts with equal ones can be found.
 const SHAPE_NAME_BYTES: usize = 20;
 
@@ -90,7 +93,7 @@ fn spec_of(group: &str) -> Result<ReadinessGroupSpec, String> {
 fn shape_of_read(spec: Result<ReadinessGroupSpec, String>) -> Result<String, String> {
     let told = |problems: Vec<PolicyProblem>| PolicyProblem::join_all(&problems);
     let shape = spec.and_then(|spec| shape_of_spec(&spec).map_err(told));
-    shape.map_err(|why| cut(&format!("it cannot be judged: {why}")).to_owned())
+    shape.map_err(|why| not_judged(&why))
 }
 
 fn shape_of_spec(spec: &ReadinessGroupSpec) -> Result<String, Vec<PolicyProblem>> {
@@ -145,6 +148,17 @@ pub fn fill_in_kinds(policy: FoundPolicy, served: &ServedKinds) -> FoundPolicy {
         ..groups
     });
     FoundPolicy { spec: filled.spec, groups, ..policy }
+}
+
+/// What a group is told whose spec is refused, with the way out.
+///
+/// It is told that of the generation that it has, and nothing that was accepted before stays in force, as it does for a policy.
+/// That speaks of other objects, whose generations are not its own; a group is what it speaks of. Who has applied a spec and
+/// waits for it (`kubectl wait`, kstatus, Argo CD) must not read the answer to an earlier one: with the number of this generation
+/// it would be false, and with the number of the earlier one all of them would wait without a word of why.
+fn not_judged(why: &str) -> String {
+    let why = format!("it cannot be judged: {why}");
+    format!("{}; {TAKE_ANOTHER_SPEC}", cut(&why))
 }
 
 /// As much of a refusal as a condition has room for: it quotes what somebody wrote.

@@ -83,7 +83,12 @@ fn a_rule_that_cannot_be_is_refused_with_the_member_the_line_and_the_column_in_a
     let of_group = of_policy.replace("spec.children[0]", "spec.members[1]");
     assert!(of_group.starts_with("spec.members[1].ready.cel.current: line 2, column 3: "), "{of_group}");
     let told = refusal(&judged(&["Shard", "Index"], &broken), &settings());
-    assert_eq!(told, format!("it cannot be judged: {of_group}"), "once, for all kinds of the member");
+    let way_out = "mend it, or apply again a spec that was judged";
+    assert_eq!(
+        told,
+        format!("it cannot be judged: {of_group}; {way_out}"),
+        "once, for all kinds of the member"
+    );
     let spec = serde_json::from_value(judged(&["Shard"], &broken)).expect("a spec");
     let checked = policy_of_group(&spec).expect("a shape").compile_spec(&settings());
     assert_eq!(checked.expect_err("refused"), of_group, "`rollcall check` says the same");

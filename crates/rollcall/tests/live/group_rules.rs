@@ -1,5 +1,7 @@
 //! ReadinessGroups whose members have readiness rules of their own.
 
+use std::sync::Arc;
+
 use sandbox::{FaultAction, InjectedFault};
 use serde_json::{Value, json};
 
@@ -35,9 +37,12 @@ fn database(namespace: &str, name: &str, phase: &str) -> Value {
     database
 }
 
+fn stored(cluster: &LiveCluster, (namespace, name): (&str, &str)) -> Option<Arc<Value>> {
+    cluster.server.lock_store().get(OWN, "ReadinessGroup", namespace, name)
+}
+
 fn says(cluster: &LiveCluster, (namespace, name): (&str, &str), status: &str, word: &str) -> bool {
-    let group = cluster.server.lock_store().get(OWN, "ReadinessGroup", namespace, name);
-    let told = group.map(|group| condition(&group, "Ready")).unwrap_or_default();
+    let told = stored(cluster, (namespace, name)).map(|group| condition(&group, "Ready")).unwrap_or_default();
     told["status"] == status && told["message"].as_str().is_some_and(|message| message.contains(word))
 }
 
@@ -91,11 +96,26 @@ async fn a_rule_that_cannot_be_is_told_with_its_line_and_column_until_it_is_mend
     edit_rule(&cluster, "shop", &broken);
     let place = "spec.members[0].ready.cel.current: line 2, column 3: ";
     until("it says where", || says(&cluster, ("default", "shop"), "Unknown", place));
+    let refused = stored(&cluster, ("default", "shop")).unwrap();
+    let told = condition(&refused, "Ready");
+    assert!(
+        told["message"].as_str().unwrap().ends_with("; mend it, or apply again a spec that was judged"),
+        "{told}"
+    );
+    // What was said of the generation before answers for none after it: who waits for this one reads of this one, and who asks
+    // first which generation is answered for, as kstatus does, that it is in progress.
+    let generations = [&refused["metadata"]["generation"], &told["observedGeneration"]];
+    assert_eq!(generations, [2, 2]);
+    assert_eq!(refused["status"]["observedGeneration"], 1);
     let file = cluster.file("group.json", &group("default", "shop", &broken));
     let (code, out, err) = run(&cluster, &["check", "-f", &file]).await;
     assert!(code == Some(1) && format!("{out}{err}").contains(place), "{out}{err}");
     let (code, out, err) = run(&cluster, &["explain", "readinessgroup/shop"]).await;
     assert!(code == Some(1) && out.contains(place), "{out}{err}");
+    edit_rule(&cluster, "shop", &cel("status.phase == 'Up'"));
+    until("the earlier spec is judged again", || says(&cluster, ("default", "shop"), "True", "1 of 1 ready"));
+    let judged = stored(&cluster, ("default", "shop")).unwrap();
+    assert_eq!(condition(&judged, "Ready")["observedGeneration"], judged["metadata"]["generation"]);
     edit_rule(&cluster, "shop", &cel("status.phase != 'Up'"));
     until("it is judged anew", || says(&cluster, ("default", "shop"), "False", "Database db"));
 }

@@ -278,7 +278,7 @@ fn count_suspended_rules(snapshot: &mut StatsSnapshot, core: &Core, plan: &Watch
                 // By its text: the version of the kind that the reflector follows is not the plan's.
                 judged_by
                     .and_then(|judged_by| judged_by.rule.as_ref())
-                    .is_some_and(|held| held.source == rule.source)
+                    .is_some_and(|held| (&held.source, held.shared_by) == (&rule.source, rule.shared_by))
             };
             for child in interest.child.iter().filter(judges) {
                 if let Some((_, words)) = plan.policies.get(&child.policy) {

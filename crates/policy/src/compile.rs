@@ -13,7 +13,7 @@ use readiness::{RuleKind, StuckLimits};
 use rollcall_cel::ProofExpression;
 use watcher::plan::{
     ForeignNamespaces, KopfMarkRule, LabelMatcher, NamespaceScope, ObservedGenerationRule, OutcomeRetention,
-    OwnStatusRule, ProofRule, ShapeMatcher,
+    OwnStatusRule, ProofRule, RuleSharing, ShapeMatcher,
 };
 
 use super::groups::{CompiledGroup, compile_groups, default_groups};
@@ -221,6 +221,11 @@ impl CompiledPolicy {
     /// True if the policy remembers outcomes of deleted children.
     pub fn remembers_outcomes(&self) -> bool {
         self.groups.iter().any(|group| group.after != OutcomeRetention::Forget)
+    }
+
+    /// Whose objects share the limits of its rules.
+    pub(super) fn rule_sharing(&self) -> RuleSharing {
+        if self.shape.is_some() { RuleSharing::Namespace } else { RuleSharing::Kind }
     }
 
     /// True if the policy heeds what a Kopf operator logs as Events.

@@ -16,7 +16,6 @@ use super::group_selection::{
 use super::groups::CompiledGroup;
 use super::problem::PolicyProblem;
 use super::protected_kinds::PolicySettings;
-use super::ready_rule::GroupRule;
 
 /// What the kinds of a category have in common: how many of their objects there are in all, and that none of them counts which an
 /// object of another one has made. Its controller counts, and waits for it: a Deployment does for its ReplicaSets and Pods, which
@@ -84,13 +83,10 @@ fn name_members(problems: Vec<PolicyProblem>, spec: &ReadinessPolicySpec) -> Vec
 }
 
 /// Whoever writes a group has its rules evaluated where such groups are and nowhere else: not even the time that a rule takes may
-/// tell of an object in another namespace. By its source, what such a rule costs is not counted for a policy that has the same.
+/// tell of an object in another namespace.
 fn keep_within(children: &mut [CompiledGroup], scope: &NamespaceScope) {
     for child in children {
         child.scope = scope.clone();
-        if let Some(GroupRule::Own { source, .. }) = &mut child.rule {
-            *source = format!("of groups: {source}").into();
-        }
     }
 }
 

@@ -56,7 +56,8 @@ impl KindPlan {
                 GroupRule::Library(name) => libraries.library_rule(name),
             };
             let version = group.kind.version.as_deref().unwrap_or_default();
-            UserRule { rule, source, of: (version.into(), group.kind.kind.as_str().into()) }
+            let of = (version.into(), group.kind.kind.as_str().into());
+            UserRule { rule, source, shared_by: policy.compiled.rule_sharing(), of }
         });
         let judged_by = AssessmentRule {
             limits: policy.compiled.limits,

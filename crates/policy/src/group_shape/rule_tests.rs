@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use watcher::plan::RuleSharing;
 
 use super::super::compile::CompiledPolicy;
 use super::super::protected_kinds::PolicySettings;
@@ -209,18 +210,19 @@ fn a_rule_of_a_group_is_not_the_one_of_a_policy_with_the_same_text() {
         "parent": { "kind": "Shop" },
         "children": [{ "kind": { "group": "example.com", "kind": "Shard" }, "ready": cel(text) }],
     });
-    let policy = crate::compile_with(&serde_json::from_value(policy).expect("a spec"), &settings());
-    let source = |compiled: &CompiledPolicy| match compiled.groups.last().and_then(|group| group.rule.clone())
-    {
-        Some(GroupRule::Own { source, .. }) => source,
-        other => panic!("{other:?}"),
-    };
-    let of_policy = source(&policy.expect("it compiles"));
-    assert_ne!(
-        source(&compiled(&judged(&["Shard"], &cel(text)))),
-        of_policy,
-        "what suspends one leaves the other"
-    );
+    let spec: ReadinessPolicySpec = serde_json::from_value(policy).expect("a spec");
+    let mut policies = policies([&group("shop", "g", &judged(&["Shard"], &cel(text)))], &settings());
+    let policy =
+        FoundPolicy { name: "shards".to_owned(), spec: Ok(spec), groups: None, ..policies[0].clone() };
+    policies.push(policy);
+    let shards = kind_plan(&policies, &settings(), "Shard");
+    let rules: Vec<_> =
+        shards.interest.assessment_rules.iter().filter_map(|rule| rule.rule.as_ref()).collect();
+    let [of_group, of_policy] = rules[..] else { panic!("{rules:?}") };
+    assert_eq!(of_group.source, of_policy.source);
+    assert_ne!(of_group, of_policy, "what suspends one leaves the other");
+    let shared_by = [of_group.shared_by, of_policy.shared_by];
+    assert_eq!(shared_by, [RuleSharing::Namespace, RuleSharing::Kind], "nor does it leave its namespace");
 }
 
 #[test]

@@ -129,7 +129,8 @@ async fn a_rule_is_evaluated_on_nothing_in_a_namespace_without_such_a_group() {
     }
     cluster.create(&database("default", "db", "Up"));
     // On what the bank has it would overrun its limits, and be suspended for everybody: that would tell what the bank has.
-    let spies = "if obj.status.phase == 'Secret' then while true do end end return { status = 'Healthy' }";
+    let spies = "if obj.status.phase == 'Secret' then while true do end end \
+                 return { status = obj.status.phase == 'Up' and 'Healthy' or 'Degraded', message = 'not up' }";
     cluster.create(&group("default", "shop", &json!({ "lua": spies })));
     let service = RunningService::start(&cluster, &[], &[]);
     until("it is ready", || says(&cluster, ("default", "shop"), "True", "1 of 1 ready"));
@@ -140,6 +141,9 @@ async fn a_rule_is_evaluated_on_nothing_in_a_namespace_without_such_a_group() {
     cluster.create(&group("bank", "vaults", &json!({ "lua": spies })));
     until("it overruns there", || says(&cluster, ("bank", "vaults"), "Unknown", ""));
     until("they are evaluated", || evaluated() >= 100);
+    // It is not evaluated there for a while, which is nothing to the namespace whose objects it does not overrun on.
+    set_phase(&cluster, "db", "Moved");
+    until("it is judged as before", || says(&cluster, ("default", "shop"), "False", "not up"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use readiness::Level;
 use rules::{CompiledRule, RuleDefinition};
 use watcher::ApiKind;
-use watcher::plan::UserRule;
+use watcher::plan::{RuleSharing, UserRule};
 
 /// Rule of a group. Those in CEL read nothing but the generation, so that a naive reader knows what they say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +38,7 @@ impl ChildRuleDef {
         Some(UserRule {
             rule: Arc::new(rule),
             source: format!("{current};{failed:?}").into(),
+            shared_by: RuleSharing::Kind,
             of: (api.api_version().into(), api.kind.as_str().into()),
         })
     }

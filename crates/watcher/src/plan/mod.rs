@@ -175,6 +175,16 @@ pub struct AssessmentRule {
     pub remembers_outcome: bool,
 }
 
+/// Whose objects share the limits of a custom rule: what it costs on one of them may keep it from being evaluated on all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RuleSharing {
+    /// All objects of the kind: an administrator has written the rule.
+    #[default]
+    Kind,
+    /// The objects of one namespace. Groups of several namespaces have brought the rule, whose authors know nothing of each other.
+    Namespace,
+}
+
 /// A custom rule of a policy. Two are equal if they were compiled from the same text.
 #[derive(Clone)]
 pub struct UserRule {
@@ -182,13 +192,15 @@ pub struct UserRule {
     pub rule: Arc<CompiledRule>,
     /// Source text.
     pub source: Arc<str>,
+    /// Whose objects share its limits.
+    pub shared_by: RuleSharing,
     /// `apiVersion` and `kind` of the objects, which items in lists of built-in kinds lack.
     pub of: (Box<str>, Box<str>),
 }
 
 impl PartialEq for UserRule {
     fn eq(&self, other: &Self) -> bool {
-        self.source == other.source && self.of == other.of
+        (&self.source, self.shared_by, &self.of) == (&other.source, other.shared_by, &other.of)
     }
 }
 

@@ -72,14 +72,14 @@ impl ObjectAssessor {
         object: Option<&RawValue>,
     ) -> RuleAssessment {
         let Some(object) = object else { return unknown_assessment(Reason::RuleChanged).into() };
-        let uid = &*child.meta.uid;
-        if breaker.is_some_and(|breaker| !breaker.admits(uid, self.now())) {
+        let of = (&*child.meta.namespace, &*child.meta.uid);
+        if breaker.is_some_and(|breaker| !breaker.admits(of, self.now())) {
             return unknown_assessment(Reason::RuleTooSlow).into();
         }
         if defers {
             return RuleAssessment::Awaited;
         }
-        self.run_user_rule((rule, breaker), uid, &rule_text(rule, child, object)).into()
+        self.run_user_rule((rule, breaker), of, &rule_text(rule, child, object)).into()
     }
 
     /// Evaluates a rule on an object that awaited it.
@@ -89,17 +89,18 @@ impl ObjectAssessor {
             plan.interest.assessment_rules.get(rule_index).and_then(|judged_by| judged_by.rule.as_ref());
         let breaker = plan.breakers.get(rule_index).and_then(Option::as_deref);
         let Some(rule) = rule else { return unknown_assessment(Reason::RuleChanged) };
-        if breaker.is_some_and(|breaker| !breaker.admits(&judgement.uid, self.now())) {
+        let of = (&*judgement.namespace, &*judgement.uid);
+        if breaker.is_some_and(|breaker| !breaker.admits(of, self.now())) {
             return unknown_assessment(Reason::RuleTooSlow);
         }
-        let evaluate = || self.run_user_rule((rule, breaker), &judgement.uid, &judgement.text);
+        let evaluate = || self.run_user_rule((rule, breaker), of, &judgement.text);
         catch_unwind(AssertUnwindSafe(evaluate)).unwrap_or_else(|_| unknown_assessment(Reason::RuleCrashed))
     }
 
     fn run_user_rule(
         &self,
         (rule, breaker): (&UserRule, Option<&RuleBreaker>),
-        uid: &str,
+        of: (&str, &str),
         text: &str,
     ) -> Assessment {
         let now = self.now();
@@ -108,7 +109,7 @@ impl ObjectAssessor {
         self.user_rule_calls.0.fetch_add(1, Ordering::Relaxed);
         self.user_rule_calls.1.fetch_add(took, Ordering::Relaxed);
         let overran = matches!(judged.assessment.verdict.reason, Reason::RuleLimit(_));
-        if breaker.is_some_and(|breaker| breaker.record(uid, now, overran)) {
+        if breaker.is_some_and(|breaker| breaker.record(of, now, overran)) {
             // The same answer as while it waits: an object that is tried again and again does not change its parent.
             return unknown_assessment(Reason::RuleTooSlow);
         }

@@ -314,7 +314,7 @@ fn await_rules(
         let Some(rule) = rule else { continue };
         // All rules of a kind read the same.
         let text = text.get_or_insert_with(|| rule_text(rule, child, object).into());
-        let of = (id, &*meta.uid, meta.resource_version);
+        let of = (id, (&*meta.namespace, &*meta.uid), meta.resource_version);
         let judgement = Judgement::new((plan, *rule_index), of, text.clone(), parts.assessor.now());
         let is_stored = || parts.store.rows.holds_version(id, &meta.uid, meta.resource_version);
         if !parts.judgements.push(judgement, is_stored) {

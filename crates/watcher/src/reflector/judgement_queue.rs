@@ -2,7 +2,7 @@
 //!
 //! The queue has no threads and no clock: the owner of threads takes from it, and the simulator does so when it likes.
 //! Rules take turns, each has one object evaluated at a time, and none holds more than is still free: a rule that is slow
-//! costs the others neither time nor room.
+//! costs the others neither time nor room. Where groups bring a rule, so it is with each namespace in which it is evaluated.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -35,6 +35,7 @@ pub struct Judgement {
     /// Index into [`crate::plan::Interest::assessment_rules`].
     pub(super) rule_index: u16,
     pub(super) id: ObjectId,
+    pub(super) namespace: Box<str>,
     pub(super) uid: Box<str>,
     pub(super) version: u64,
     /// The object, shared by all rules that it awaits.
@@ -49,7 +50,14 @@ pub struct Judgement {
 /// A rule, by its kind and its index there.
 type RuleId = (KindId, u16);
 
-/// What waits for one rule.
+/// What takes turns: a rule, or a rule in a namespace, for whose objects alone it has limits.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct TurnTaker {
+    rule: RuleId,
+    namespace: Option<Box<str>>,
+}
+
+/// What waits for one turn.
 #[derive(Debug, Default)]
 struct RuleBacklog {
     /// The objects in the order in which they began to wait.
@@ -62,9 +70,9 @@ struct RuleBacklog {
 
 #[derive(Debug, Default)]
 struct QueueState {
-    rules: FxHashMap<RuleId, RuleBacklog>,
-    /// Rules whose turn comes.
-    turns: VecDeque<RuleId>,
+    rules: FxHashMap<TurnTaker, RuleBacklog>,
+    /// Those whose turn comes.
+    turns: VecDeque<TurnTaker>,
     bytes: usize,
     next_number: u64,
 }
@@ -80,16 +88,28 @@ pub(super) struct JudgementQueue {
 impl Judgement {
     pub(super) fn new(
         (plan, rule_index): (&Arc<PlannedInterest>, u16),
-        (id, uid, version): (ObjectId, &str, u64),
+        (id, (namespace, uid), version): (ObjectId, (&str, &str), u64),
         text: Arc<str>,
         now: Time,
     ) -> Judgement {
-        let (plan, uid) = (Arc::clone(plan), uid.into());
-        Judgement { plan, rule_index, id, uid, version, text, since: now, taken_at: now, number: 0 }
+        let (plan, namespace, uid) = (Arc::clone(plan), namespace.into(), uid.into());
+        Judgement {
+            plan,
+            rule_index,
+            id,
+            namespace,
+            uid,
+            version,
+            text,
+            since: now,
+            taken_at: now,
+            number: 0,
+        }
     }
 
-    fn rule_id(&self) -> RuleId {
-        (self.plan.interest.id, self.rule_index)
+    fn turn_taker(&self) -> TurnTaker {
+        let namespace = self.plan.sharing_namespace(self.rule_index, &self.namespace).map(Into::into);
+        TurnTaker { rule: (self.plan.interest.id, self.rule_index), namespace }
     }
 
     fn bytes(&self) -> usize {
@@ -133,12 +153,20 @@ impl JudgementQueue {
     /// older version may still wait then, but nothing awaits its verdict. Where the version that waits is the higher one,
     /// `is_stored` says whether the object is held in the other one by now, because a server that was restored counts anew.
     pub(super) fn push(&self, mut judgement: Judgement, is_stored: impl FnOnce() -> bool) -> bool {
-        let (rule_id, bytes) = (judgement.rule_id(), judgement.bytes());
+        let (turn, bytes) = (judgement.turn_taker(), judgement.bytes());
         let uid = UidKey::from_text(&judgement.uid);
         let mut state = self.lock();
         let QueueState { rules, turns, bytes: all_bytes, next_number } = &mut *state;
         let free = MAX_WAITING_BYTES.saturating_sub(*all_bytes);
-        let rule = rules.entry(rule_id).or_default();
+        // A rule for which nothing waits takes one object, however large that is.
+        let waits_elsewhere = |(other, held): (&TurnTaker, &RuleBacklog)| {
+            other.rule == turn.rule && *other != turn && !held.order.is_empty()
+        };
+        let is_crowded = bytes > free && rules.iter().any(waits_elsewhere);
+        if is_crowded && !rules.contains_key(&turn) {
+            return false;
+        }
+        let rule = rules.entry(turn.clone()).or_default();
         if let Some(held) = rule.waiting.get_mut(&uid) {
             if held.age() > judgement.age() && !is_stored() {
                 return true;
@@ -154,13 +182,13 @@ impl JudgementQueue {
             *all_bytes = *all_bytes + bytes - before;
             return true;
         }
-        if !rule.order.is_empty() && rule.bytes + bytes > free {
+        if is_crowded || (!rule.order.is_empty() && rule.bytes + bytes > free) {
             return false;
         }
         judgement.number = *next_number;
         *next_number += 1;
         if rule.order.is_empty() && rule.running.is_none() {
-            turns.push_back(rule_id);
+            turns.push_back(turn);
         }
         rule.order.push_back(uid);
         rule.waiting.insert(uid, judgement);
@@ -175,9 +203,9 @@ impl JudgementQueue {
     pub(super) fn take(&self, now: Time) -> Option<Judgement> {
         let mut state = self.lock();
         let state = &mut *state;
-        while let Some(rule_id) = state.turns.pop_front() {
+        while let Some(turn) = state.turns.pop_front() {
             // A kind may have been forgotten since, and its rules be others.
-            let Some(rule) = state.rules.get_mut(&rule_id).filter(|rule| rule.running.is_none()) else {
+            let Some(rule) = state.rules.get_mut(&turn).filter(|rule| rule.running.is_none()) else {
                 continue;
             };
             let Some(mut taken) = rule.order.pop_front().and_then(|uid| rule.waiting.remove(&uid)) else {
@@ -193,18 +221,18 @@ impl JudgementQueue {
 
     /// Its rule takes its turn again.
     pub(super) fn finish(&self, judgement: Judgement) {
-        let Judgement { plan, rule_index, number, .. } = judgement;
-        let rule_id = (plan.interest.id, rule_index);
+        let (turn, number) = (judgement.turn_taker(), judgement.number);
+        drop(judgement);
         let mut state = self.lock();
         let state = &mut *state;
-        let Some(rule) = state.rules.get_mut(&rule_id).filter(|rule| rule.running == Some(number)) else {
+        let Some(rule) = state.rules.get_mut(&turn).filter(|rule| rule.running == Some(number)) else {
             return;
         };
         rule.running = None;
         if rule.order.is_empty() {
-            state.rules.remove(&rule_id);
+            state.rules.remove(&turn);
         } else {
-            state.turns.push_back(rule_id);
+            state.turns.push_back(turn);
         }
     }
 
@@ -212,7 +240,7 @@ impl JudgementQueue {
     pub(super) fn forget_kind(&self, kind: KindId) {
         let mut state = self.lock();
         let state = &mut *state;
-        let gone = state.rules.extract_if(|(of, _), _| *of == kind).map(|(_, rule)| rule.bytes);
+        let gone = state.rules.extract_if(|turn, _| turn.rule.0 == kind).map(|(_, rule)| rule.bytes);
         state.bytes -= gone.sum::<usize>();
     }
 
@@ -220,7 +248,7 @@ impl JudgementQueue {
     pub(super) fn has_room(&self, kind: KindId, now: Time) -> bool {
         let state = self.lock();
         let free = MAX_WAITING_BYTES.saturating_sub(state.bytes);
-        state.rules.iter().filter(|((of, _), _)| *of == kind).all(|(_, rule)| {
+        state.rules.iter().filter(|(turn, _)| turn.rule.0 == kind).all(|(_, rule)| {
             rule.bytes + ORDINARY_BYTES <= free
                 || rule.oldest().is_none_or(|oldest| now - oldest.since >= ROOM_WAIT_LIMIT)
         })
@@ -234,7 +262,7 @@ impl JudgementQueue {
     /// Returns `true` if all objects of a kind are evaluated that began to wait before this number was given.
     pub(super) fn is_done_before(&self, kind: KindId, number: u64) -> bool {
         let state = self.lock();
-        let mut rules = state.rules.iter().filter(|((of, _), _)| *of == kind).map(|(_, rule)| rule);
+        let mut rules = state.rules.iter().filter(|(turn, _)| turn.rule.0 == kind).map(|(_, rule)| rule);
         rules.all(|rule| {
             let first = rule.oldest().map(|oldest| oldest.number).into_iter().chain(rule.running).min();
             first.is_none_or(|first| first >= number)
@@ -244,10 +272,12 @@ impl JudgementQueue {
     /// Number of objects that have waited for a rule for at least `age`.
     pub(super) fn count_overdue(&self, rule: RuleId, age: Duration, now: Time) -> u64 {
         let state = self.lock();
-        let Some(rule) = state.rules.get(&rule) else { return 0 };
-        let waiting = rule.order.iter().filter_map(|uid| rule.waiting.get(uid));
-        let overdue = waiting.take_while(|judgement| now - judgement.since >= age).count();
-        u64::try_from(overdue).unwrap_or(u64::MAX)
+        let overdue = |backlog: &RuleBacklog| {
+            let waiting = backlog.order.iter().filter_map(|uid| backlog.waiting.get(uid));
+            waiting.take_while(|judgement| now - judgement.since >= age).count()
+        };
+        let of_rule = state.rules.iter().filter(|(turn, _)| turn.rule == rule);
+        u64::try_from(of_rule.map(|(_, backlog)| overdue(backlog)).sum::<usize>()).unwrap_or(u64::MAX)
     }
 
     /// Number of objects that wait, one for each rule that they await, and the bytes held for them.

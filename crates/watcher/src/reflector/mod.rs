@@ -38,6 +38,7 @@ mod row_place;
 mod row_store;
 mod rows;
 mod rule_breaker;
+mod rule_overruns;
 mod rule_work;
 mod rules_of_parent;
 mod scaled;

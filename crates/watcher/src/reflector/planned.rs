@@ -13,7 +13,7 @@ use super::lists::{ListEpoch, ListProgress};
 use super::row::NamespaceName;
 use super::rule_breaker::{RuleBreaker, RuleBreakers, RuleSuspension};
 use super::tombstones::ReadStart;
-use crate::plan::{Interest, UserRule};
+use crate::plan::{Interest, RuleSharing, UserRule};
 
 /// The interest in one kind, for as long as its plan holds.
 ///
@@ -36,6 +36,13 @@ impl PlannedInterest {
     /// Its number: later plans have greater ones.
     pub(super) fn epoch(&self) -> u64 {
         self.epoch
+    }
+
+    /// The namespace of an object, if one that is judged by this rule shares its limits with those of its namespace alone.
+    pub(super) fn sharing_namespace<'n>(&self, rule_index: u16, namespace: &'n str) -> Option<&'n str> {
+        let judged_by = self.interest.assessment_rules.get(usize::from(rule_index))?;
+        let shared_by = judged_by.rule.as_ref()?.shared_by;
+        (shared_by == RuleSharing::Namespace).then_some(namespace)
     }
 
     /// Whether a row was put by this plan, and not by an older one, as far as its number of the last list tells.

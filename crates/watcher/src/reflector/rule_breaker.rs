@@ -1,40 +1,32 @@
 //! Takes custom rules out for a while that exceed their limits again and again: a rule, or an object that somebody made
-//! for it, costs its own kind a bounded share of the time, and nobody else anything.
-//!
-//! An object on which a rule exceeded its limits three times in a row is not evaluated by it for a while, and each time
-//! after that for a longer one. Where that happens on so many objects that their number makes up for it, the rule is not
-//! evaluated at all for a while.
+//! for it, costs its own kind a bounded share of the time, and nobody else anything. Where groups bring a rule, its own kind is
+//! that kind in one namespace: the authors of two groups with the same text have nothing else in common.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use aggregator::KindId;
 use readiness::Time;
 use rustc_hash::FxHashMap;
 
-use crate::plan::{AssessmentRule, UserRule};
+use super::rule_overruns::RuleOverruns;
+use crate::plan::{AssessmentRule, RuleSharing, UserRule};
 
-/// Overruns in a row after which an object is not evaluated for a while.
-const MAX_OBJECT_OVERRUNS: u32 = 3;
-
-/// Overruns of all objects together after which the rule is not evaluated at all for a while. About a second of work.
-const MAX_RULE_OVERRUNS: u32 = 100;
-
-/// Time in which one overrun is forgotten: so many may go on for ever.
-const OVERRUN_DECAY: Duration = Duration::from_secs(1);
-
-/// The first while, and the longest one. Each is twice as long as the one before.
-const FIRST_SUSPENSION: Duration = Duration::from_secs(10);
-const LONGEST_SUSPENSION: Duration = Duration::from_mins(10);
-
-/// Most objects of which overruns are remembered. Those of others count for the rule alone.
+/// Most objects of which overruns of a rule are remembered, and most in a namespace that has them for itself.
 const MAX_REMEMBERED_OBJECTS: usize = 4096;
+const MAX_REMEMBERED_OF_NAMESPACE: usize = 128;
+
+/// Most namespaces that have the overruns of a rule for themselves; those of further ones are counted together. It is as many as
+/// there may be rules of groups: whoever alters a letter of the rule has its overruns for himself as well.
+const MAX_SEPARATE_NAMESPACES: usize = 512;
+
+/// What shares the overruns of a rule that nothing has for itself.
+const SHARED: &str = "";
 
 /// What is suspended of a rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RuleSuspension {
-    /// The rule is not evaluated at all.
+    /// The rule is not evaluated at all, or not in some namespace that has its overruns for itself.
     pub entirely: bool,
     /// Number of objects on which it is not evaluated.
     pub objects: u64,
@@ -44,106 +36,79 @@ pub struct RuleSuspension {
 
 /// One rule of one kind.
 #[derive(Debug, Default)]
-pub(super) struct RuleBreaker(Mutex<BreakerState>);
-
-#[derive(Debug, Default)]
-struct BreakerState {
-    /// By uid.
-    objects: FxHashMap<Box<str>, ObjectOverruns>,
-    /// Overruns that are not forgotten yet, as of `counted_at`.
-    overruns: u32,
-    counted_at: Time,
-    /// How often in a row the rule was suspended.
-    rounds: u32,
-    suspended_until: Option<Time>,
+pub(super) struct RuleBreaker {
+    shared_by: RuleSharing,
+    /// By namespace, as far as those have them for themselves, else by [`SHARED`].
+    overruns: Mutex<OverrunsByNamespace>,
 }
 
-#[derive(Debug, Default)]
-struct ObjectOverruns {
-    in_a_row: u32,
-    suspended_until: Option<Time>,
-}
+type OverrunsByNamespace = FxHashMap<Box<str>, RuleOverruns>;
 
-fn lock_state<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn lies_ahead(until: Option<Time>, now: Time) -> bool {
-    until.is_some_and(|until| until > now)
-}
-
-/// The end of the `round`-th suspension in a row, from 1.
-fn end_of_suspension(round: u32, now: Time) -> Time {
-    let doubled = 2_u32.saturating_pow(round.saturating_sub(1));
-    now + FIRST_SUSPENSION.saturating_mul(doubled).min(LONGEST_SUSPENSION)
-}
+/// Namespace and uid of an object.
+type GuardedObject<'o> = (&'o str, &'o str);
 
 impl RuleBreaker {
+    fn new(shared_by: RuleSharing) -> RuleBreaker {
+        RuleBreaker { shared_by, overruns: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, OverrunsByNamespace> {
+        self.overruns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The part of the overruns that an object of this namespace shares, as far as there is room for one of its own.
+    fn part_of<'n>(&self, namespace: &'n str, held: &mut OverrunsByNamespace, now: Time) -> &'n str {
+        if self.shared_by == RuleSharing::Kind || held.contains_key(namespace) {
+            return self.own_part(namespace);
+        }
+        if held.len() >= MAX_SEPARATE_NAMESPACES {
+            held.retain(|_, overruns| !overruns.is_forgotten(now));
+        }
+        if held.len() >= MAX_SEPARATE_NAMESPACES { SHARED } else { namespace }
+    }
+
+    fn own_part<'n>(&self, namespace: &'n str) -> &'n str {
+        match self.shared_by {
+            RuleSharing::Kind => SHARED,
+            RuleSharing::Namespace => namespace,
+        }
+    }
+
     /// Returns `true` if the rule may be evaluated on this object now.
-    pub(super) fn admits(&self, uid: &str, now: Time) -> bool {
-        let state = lock_state(&self.0);
-        let held = state.objects.get(uid).and_then(|object| object.suspended_until);
-        !lies_ahead(state.suspended_until, now) && !lies_ahead(held, now)
+    pub(super) fn admits(&self, (namespace, uid): GuardedObject<'_>, now: Time) -> bool {
+        let held = self.lock();
+        let part = held.get(self.own_part(namespace)).or_else(|| held.get(SHARED));
+        part.is_none_or(|overruns| overruns.admits(uid, now))
     }
 
     /// Notes whether an evaluation exceeded its limits. Returns `true` if the next one has to wait.
-    pub(super) fn record(&self, uid: &str, now: Time, overran: bool) -> bool {
-        let mut state = lock_state(&self.0);
+    pub(super) fn record(&self, (namespace, uid): GuardedObject<'_>, now: Time, overran: bool) -> bool {
+        let mut held = self.lock();
         if !overran {
-            state.objects.remove(uid);
+            for part in [self.own_part(namespace), SHARED] {
+                if let Some(overruns) = held.get_mut(part) {
+                    overruns.forget_object(uid);
+                }
+            }
             return false;
         }
-        state.count_object(uid, now);
-        state.count_overrun(now);
-        drop(state);
-        !self.admits(uid, now)
+        let part = self.part_of(namespace, &mut held, now);
+        let overruns = held.entry(part.into()).or_default();
+        let most = match self.shared_by {
+            RuleSharing::Kind => MAX_REMEMBERED_OBJECTS,
+            RuleSharing::Namespace => MAX_REMEMBERED_OF_NAMESPACE,
+        };
+        overruns.count(uid, now, most);
+        !overruns.admits(uid, now)
     }
 
     /// What is suspended of the rule now.
     pub(super) fn suspension(&self, now: Time) -> RuleSuspension {
-        let state = lock_state(&self.0);
-        let held = |object: &&ObjectOverruns| lies_ahead(object.suspended_until, now);
+        let held = self.lock();
         RuleSuspension {
-            entirely: lies_ahead(state.suspended_until, now),
-            objects: u64::try_from(state.objects.values().filter(held).count()).unwrap_or(u64::MAX),
+            entirely: held.values().any(|overruns| overruns.is_suspended(now)),
+            objects: held.values().map(|overruns| overruns.count_suspended(now)).sum(),
             late: 0,
-        }
-    }
-}
-
-impl BreakerState {
-    fn count_object(&mut self, uid: &str, now: Time) {
-        if self.objects.len() >= MAX_REMEMBERED_OBJECTS && !self.objects.contains_key(uid) {
-            self.objects.retain(|_, object| lies_ahead(object.suspended_until, now));
-            if self.objects.len() >= MAX_REMEMBERED_OBJECTS {
-                return;
-            }
-        }
-        let object = self.objects.entry(uid.into()).or_default();
-        object.in_a_row = object.in_a_row.saturating_add(1);
-        if object.in_a_row >= MAX_OBJECT_OVERRUNS {
-            let round = object.in_a_row - MAX_OBJECT_OVERRUNS + 1;
-            object.suspended_until = Some(end_of_suspension(round, now));
-        }
-    }
-
-    fn count_overrun(&mut self, now: Time) {
-        let rest = (now - self.counted_at).as_millis() / OVERRUN_DECAY.as_millis();
-        let forgotten = u32::try_from(rest).unwrap_or(u32::MAX);
-        if forgotten > 0 {
-            // A rule that kept within its limits for as long as it was last suspended begins anew.
-            let quiet = end_of_suspension(self.rounds, Time::default()) - Time::default();
-            if self.suspended_until.is_some_and(|until| now - until > quiet) {
-                self.rounds = 0;
-            }
-            self.overruns = self.overruns.saturating_sub(forgotten);
-            self.counted_at = now;
-        }
-        self.overruns += 1;
-        if self.overruns >= MAX_RULE_OVERRUNS {
-            self.overruns = 0;
-            self.rounds = self.rounds.saturating_add(1);
-            self.suspended_until = Some(end_of_suspension(self.rounds, now));
         }
     }
 }
@@ -168,7 +133,8 @@ impl RuleBreakers {
         for rule in rules.iter().map(|judged_by| judged_by.rule.as_ref()) {
             breakers.push(rule.map(|rule| {
                 let known = kept.iter().chain(&held).find(|(known, _)| known == rule);
-                let breaker = known.map_or_else(Arc::default, |(_, breaker)| Arc::clone(breaker));
+                let new = || Arc::new(RuleBreaker::new(rule.shared_by));
+                let breaker = known.map_or_else(new, |(_, breaker)| Arc::clone(breaker));
                 kept.push((rule.clone(), Arc::clone(&breaker)));
                 breaker
             }));
@@ -191,6 +157,8 @@ impl RuleBreakers {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     const START: Time = Time(1_800_000_000_000);
@@ -201,10 +169,14 @@ mod tests {
 
     /// Evaluates where that is admitted; returns whether it was.
     fn try_rule(breaker: &RuleBreaker, n: u32, at: u64, overruns: bool) -> bool {
-        let now = START + Duration::from_secs(at);
-        let admitted = breaker.admits(&object(n), now);
+        try_rule_in("shop", breaker, n, at, overruns)
+    }
+
+    fn try_rule_in(namespace: &str, breaker: &RuleBreaker, n: u32, at: u64, overruns: bool) -> bool {
+        let (object, now) = (object(n), START + Duration::from_secs(at));
+        let admitted = breaker.admits((namespace, &object), now);
         if admitted {
-            breaker.record(&object(n), now, overruns);
+            breaker.record((namespace, &object), now, overruns);
         }
         admitted
     }
@@ -253,8 +225,51 @@ mod tests {
     fn what_is_remembered_is_bounded() {
         let breaker = RuleBreaker::default();
         for n in 0..20_000 {
-            breaker.record(&object(n), START, true);
+            breaker.record(("shop", &object(n)), START, true);
         }
-        assert!(lock_state(&breaker.0).objects.len() <= MAX_REMEMBERED_OBJECTS);
+        assert!(remembered(&breaker) <= MAX_REMEMBERED_OBJECTS);
+    }
+
+    fn remembered(breaker: &RuleBreaker) -> usize {
+        breaker.lock().values().map(RuleOverruns::remembered).sum()
+    }
+
+    #[test]
+    fn what_a_rule_of_groups_costs_in_one_namespace_keeps_it_from_no_object_of_another() {
+        let breaker = RuleBreaker::new(RuleSharing::Namespace);
+        let done = (0..1_000).filter(|n| try_rule_in("mallory", &breaker, *n, 0, true)).count();
+        assert_eq!(done, 100);
+        assert!(!try_rule_in("mallory", &breaker, 5_000, 9, false), "it is suspended where it overran");
+        assert!(try_rule_in("shop", &breaker, 5_001, 9, false));
+        assert_eq!(breaker.suspension(START), RuleSuspension { entirely: true, ..RuleSuspension::default() });
+        // A rule of a policy is its administrator's, wherever the objects are.
+        let breaker = RuleBreaker::new(RuleSharing::Kind);
+        let done = (0..1_000).filter(|n| try_rule_in("mallory", &breaker, *n, 0, true)).count();
+        assert_eq!(done, 100);
+        assert!(!try_rule_in("shop", &breaker, 5_001, 9, false));
+    }
+
+    #[test]
+    fn the_namespaces_in_which_a_rule_overruns_are_bounded_and_give_way_when_they_are_quiet() {
+        let breaker = RuleBreaker::new(RuleSharing::Namespace);
+        for n in 0..2_000 {
+            breaker.record((&format!("ns-{n}"), &object(n)), START, true);
+        }
+        assert_eq!(breaker.lock().len(), MAX_SEPARATE_NAMESPACES + 1, "the further ones share theirs");
+        assert!(
+            !try_rule_in("other", &breaker, 5_000, 9, false),
+            "they are so many that it is suspended there"
+        );
+        assert!(
+            try_rule_in("ns-7", &breaker, 5_000, 9, false),
+            "and not in those that have theirs for themselves"
+        );
+        for n in 0..20_000 {
+            breaker.record(("ns-7", &object(n)), START, true);
+        }
+        assert!(remembered(&breaker) < 2 * MAX_SEPARATE_NAMESPACES, "{}", remembered(&breaker));
+        let later = START + Duration::from_mins(5);
+        breaker.record(("late", &object(1)), later, true);
+        assert!(breaker.lock().contains_key("late"));
     }
 }

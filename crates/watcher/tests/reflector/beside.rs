@@ -9,7 +9,7 @@ use readiness::rollup::ChildWeight;
 use readiness::{Level, StuckLimits, Time};
 use rules::{CompiledRule, RuleDefinition};
 use serde_json::{Value, json};
-use watcher::plan::{AssessmentRule, ChildRule, Interest, UserRule};
+use watcher::plan::{AssessmentRule, ChildRule, Interest, RuleSharing, UserRule};
 use watcher::reflector::{ApplyOutcome, Reflector, RuleSuspension, RuleWork};
 use watcher::{ParentObject, ReflectorObject};
 
@@ -20,7 +20,8 @@ const UNJUDGED: ChildWeight = READY.unjudged();
 
 fn user_rule(source: &str) -> AssessmentRule {
     let rule = CompiledRule::compile(&RuleDefinition::Lua { name: "ready.lua", source }).unwrap();
-    let rule = UserRule { rule: Arc::new(rule), source: source.into(), of: ("v1".into(), "Pod".into()) };
+    let of = ("v1".into(), "Pod".into());
+    let rule = UserRule { rule: Arc::new(rule), source: source.into(), shared_by: RuleSharing::Kind, of };
     AssessmentRule { limits: StuckLimits::default(), rule: Some(rule), remembers_outcome: false }
 }
 

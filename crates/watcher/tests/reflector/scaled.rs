@@ -6,7 +6,9 @@ use aggregator::PolicyId;
 use readiness::{DisruptionBudget, ReplicaAmount, RuleKind, Steadiness};
 use rules::{CompiledRule, RuleDefinition};
 use serde_json::{Value, json};
-use watcher::plan::{AssessmentRule, ChildRule, Interest, LabelMatchTerm, LabelMatcher, UserRule};
+use watcher::plan::{
+    AssessmentRule, ChildRule, Interest, LabelMatchTerm, LabelMatcher, RuleSharing, UserRule,
+};
 use watcher::reflector::{NamespaceBudgets, Reflector};
 use watcher::{ParentObject, ReflectorObject};
 
@@ -96,6 +98,7 @@ fn judged_first_by(says: &str) -> Interest {
     let rule = UserRule {
         rule: Arc::new(rule),
         source: source.into(),
+        shared_by: RuleSharing::Kind,
         of: ("apps/v1".into(), "StatefulSet".into()),
     };
     let owned = owned();

@@ -8,7 +8,7 @@ use rules::{CompiledRule, RuleDefinition};
 use serde_json::{Value, json};
 use watcher::ParentObject;
 use watcher::ReflectorObject;
-use watcher::plan::{AssessmentRule, Interest, UserRule};
+use watcher::plan::{AssessmentRule, Interest, RuleSharing, UserRule};
 use watcher::reflector::{Reflector, RuleSuspension};
 
 use crate::objects::{NOW, PODS, judge_by, owned, pod, uid};
@@ -18,8 +18,13 @@ const SOURCE: &str =
     "while obj.spec.bomb do end return {status = 'Healthy', message = 'as ' .. obj.metadata.name}";
 
 fn judged_by_script(source: &str) -> Interest {
+    judged_by(source, RuleSharing::Kind)
+}
+
+fn judged_by(source: &str, shared_by: RuleSharing) -> Interest {
     let rule = CompiledRule::compile(&RuleDefinition::Lua { name: "ready.lua", source }).unwrap();
-    let rule = UserRule { rule: Arc::new(rule), source: source.into(), of: ("v1".into(), "Pod".into()) };
+    let of = ("v1".into(), "Pod".into());
+    let rule = UserRule { rule: Arc::new(rule), source: source.into(), shared_by, of };
     let judged_by =
         AssessmentRule { limits: StuckLimits::default(), rule: Some(rule), remembers_outcome: false };
     Interest { assessment_rules: vec![judged_by], ..owned() }
@@ -100,4 +105,25 @@ fn a_rule_that_never_ends_is_taken_out_until_another_takes_its_place() {
     assert!(reflector.rule_work().suspended_rules(PODS).is_empty());
     reflector.forget_kind(PODS);
     assert!(reflector.find_object(&uid(301)).is_none_or(|id| reflector.read_row(id, |_| ()).is_none()));
+}
+
+#[test]
+fn what_a_rule_costs_in_one_namespace_is_felt_in_no_other_where_groups_have_brought_it() {
+    let in_namespace = |namespace: &str, n, bomb| {
+        let mut pod = armed(n, 1, bomb);
+        pod["metadata"]["namespace"] = json!(namespace);
+        pod
+    };
+    for (shared_by, felt) in [
+        (RuleSharing::Namespace, says(Level::Ready, "Healthy", 1)),
+        (RuleSharing::Kind, says(Level::Unknown, "RuleTooSlow", 0)),
+    ] {
+        let reflector = Reflector::new(|| ());
+        judge_by(&reflector, &judged_by(SOURCE, shared_by));
+        let evaluated = (1..=300).map(|n| show(&reflector, &in_namespace("mallory", n, true), at(0)).2);
+        assert_eq!(evaluated.sum::<u64>(), 100);
+        let there = show(&reflector, &in_namespace("mallory", 301, false), at(0));
+        assert_eq!(there, says(Level::Unknown, "RuleTooSlow", 0));
+        assert_eq!(show(&reflector, &in_namespace("shop", 302, false), at(0)), felt);
+    }
 }

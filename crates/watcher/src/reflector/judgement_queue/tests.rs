@@ -2,7 +2,7 @@
 
 use super::super::planned::Plans;
 use super::*;
-use crate::plan::Interest;
+use crate::plan::{AssessmentRule, Interest, RuleSharing, UserRule};
 
 const KIND: KindId = KindId(1);
 const NOW: Time = Time(1_000_000);
@@ -22,7 +22,17 @@ fn plans() -> [Arc<PlannedInterest>; 2] {
 }
 
 fn judgement(plan: &Arc<PlannedInterest>, uid: &str, version: u64, text: &Arc<str>) -> Judgement {
-    Judgement::new((plan, 0), (ObjectId(1), uid, version), Arc::clone(text), NOW)
+    judgement_in("shop", plan, uid, version, text)
+}
+
+fn judgement_in(
+    namespace: &str,
+    plan: &Arc<PlannedInterest>,
+    uid: &str,
+    version: u64,
+    text: &Arc<str>,
+) -> Judgement {
+    Judgement::new((plan, 0), (ObjectId(1), (namespace, uid), version), Arc::clone(text), NOW)
 }
 
 #[test]
@@ -107,4 +117,51 @@ fn a_lower_version_takes_the_place_of_one_that_the_object_is_not_held_in_any_mor
     assert!(push(&queue, judgement(&plan, "a", 29, &"late".into())));
     assert_eq!(&*queue.take(NOW).unwrap().text, "restored");
     assert_eq!(queue.size(), (0, 0));
+}
+
+/// The plan of a kind whose objects are judged by a rule that groups have brought.
+fn plan_of_groups() -> Arc<PlannedInterest> {
+    let definition = rules::RuleDefinition::Cel { current: "true", in_progress: None, failed: None };
+    let rule = Arc::new(rules::CompiledRule::compile(&definition).unwrap());
+    let of = ("v1".into(), "Pod".into());
+    let rule = UserRule { rule, source: "true".into(), shared_by: RuleSharing::Namespace, of };
+    let limits = readiness::StuckLimits::default();
+    let judged_by = AssessmentRule { limits, rule: Some(rule), remembers_outcome: false };
+    let plans = Plans::default();
+    let interest = Interest::for_kind(KIND, "", "Pod");
+    plans.set_interest(Interest { assessment_rules: vec![judged_by], ..interest });
+    plans.planned(KIND).unwrap()
+}
+
+#[test]
+fn objects_of_one_namespace_delay_those_of_another_by_a_turn_where_groups_have_brought_the_rule() {
+    let (queue, plan) = (JudgementQueue::default(), plan_of_groups());
+    for n in 0..100 {
+        push(&queue, judgement_in("mallory", &plan, &format!("slow-{n}"), 1, &"{}".into()));
+    }
+    push(&queue, judgement_in("shop", &plan, "a", 1, &"{}".into()));
+    let (first, second) = (queue.take(NOW).unwrap(), queue.take(NOW).unwrap());
+    assert_eq!((&*first.uid, &*second.uid), ("slow-0", "a"));
+    assert!(queue.take(NOW).is_none(), "each namespace has one object evaluated at a time");
+    queue.finish(first);
+    assert_eq!(&*queue.take(NOW).unwrap().uid, "slow-1");
+    queue.finish(second);
+    let late = NOW + Duration::from_secs(60);
+    assert_eq!(queue.count_overdue((KIND, 0), Duration::from_secs(1), late), 98, "of all namespaces");
+}
+
+#[test]
+fn one_namespace_leaves_room_for_another_and_however_many_there_are_the_queue_is_bounded() {
+    let (queue, plan) = (JudgementQueue::default(), plan_of_groups());
+    let text: Arc<str> = "x".repeat(1 << 20).into();
+    let mut held = 0;
+    while push(&queue, judgement_in("mallory", &plan, &format!("large-{held}"), 1, &text)) {
+        held += 1;
+    }
+    assert!((10..=16).contains(&held), "{held}");
+    assert!(push(&queue, judgement_in("shop", &plan, "a", 1, &text)));
+    for n in 0..1_000 {
+        push(&queue, judgement_in(&format!("ns-{n}"), &plan, &format!("b-{n}"), 1, &text));
+    }
+    assert!(queue.size().1 <= MAX_WAITING_BYTES, "{:?}", queue.size());
 }

@@ -101,6 +101,17 @@ pub(crate) const fn remembers_own_outcome(at: &'static str) -> AdmissionRule {
     )
 }
 
+/// One that is no duration at all is refused by the rule of its own field.
+pub(crate) const fn cap_of_debounce() -> AdmissionRule {
+    field_rule(
+        "debounce",
+        ".cap",
+        "[self.quiet, self.cap].exists(d, !d.matches('^([0-9]+(ms|s|m|h))+$') || d.matches('[0-9]{7}[hm]') || \
+         d.matches('[0-9]{10}')) || duration(self.quiet) <= duration(self.cap)",
+        "must not be shorter than debounce.quiet",
+    )
+}
+
 /// An outcome that is to be remembered is that of a Job which its parent owns.
 const fn after_deletion(only: &'static str, message: &'static str) -> AdmissionRule {
     field_rule("children[*]", ".afterDeletion", only, message)
@@ -183,14 +194,7 @@ pub const ADMISSION_RULES: &[AdmissionRule] = &[
     free_condition_type("condition.fallback"),
     duration("debounce.quiet"),
     duration("debounce.cap"),
-    // One that is no duration at all is refused by the rule of its own field.
-    field_rule(
-        "debounce",
-        ".cap",
-        "[self.quiet, self.cap].exists(d, !d.matches('^([0-9]+(ms|s|m|h))+$') || d.matches('[0-9]{7}[hm]') || \
-         d.matches('[0-9]{10}')) || duration(self.quiet) <= duration(self.cap)",
-        "must not be shorter than debounce.quiet",
-    ),
+    cap_of_debounce(),
     duration("settle"),
     duration("hold"),
     duration("grace"),

@@ -1,8 +1,8 @@
 //! Validation rules for the fields of a ReadinessGroup.
 
 use crate::admission::{
-    AdmissionRule, duration, field_rule, group, kind, label_key, one_language, remembers_own_outcome,
-    requirement_values, rule,
+    AdmissionRule, cap_of_debounce, duration, field_rule, group, kind, label_key, one_language,
+    remembers_own_outcome, requirement_values, rule,
 };
 
 /// All rules of a group.
@@ -58,6 +58,12 @@ pub const GROUP_ADMISSION_RULES: &[AdmissionRule] = &[
     ),
     field_rule(
         "members[*]",
+        ".expect",
+        "!has(self.category) || !has(self.expect) || !has(self.expect.cel)",
+        "cel does not go with category: it yields a number of objects of each kind; use min",
+    ),
+    field_rule(
+        "members[*]",
         ".afterDeletion",
         "!has(self.afterDeletion) || self.afterDeletion == 'forget' || \
          (!has(self.category) && (!has(self.kinds) || self.kinds.all(k, k.kind == 'Job' && has(k.group) && k.group == 'batch')) && \
@@ -88,6 +94,21 @@ pub const GROUP_ADMISSION_RULES: &[AdmissionRule] = &[
     kind("members[*].kinds[*].kind"),
     label_key("members[*].ignore.selector.matchExpressions[*].key"),
     requirement_values("members[*].ignore.selector.matchExpressions[*]"),
+    duration("debounce.quiet"),
+    duration("debounce.cap"),
+    cap_of_debounce(),
+    at_least_by_default(
+        ".quiet",
+        "!self.quiet.matches('^([0-9]+(ms|s|m|h))+$') || self.quiet.matches('[0-9]{7}[hm]') || self.quiet.matches('[0-9]{10}') || \
+         duration(self.quiet) >= duration('100ms')",
+        "must not be shorter than the default, 100ms",
+    ),
+    at_least_by_default(
+        ".cap",
+        "!self.cap.matches('^([0-9]+(ms|s|m|h))+$') || self.cap.matches('[0-9]{7}[hm]') || self.cap.matches('[0-9]{10}') || \
+         duration(self.cap) >= duration('1s')",
+        "must not be shorter than the default, 1s",
+    ),
     duration("settle"),
     duration("hold"),
     duration("grace"),
@@ -100,6 +121,15 @@ pub const GROUP_ADMISSION_RULES: &[AdmissionRule] = &[
 /// What a CRD may call a category (`k8s.io/apiextensions-apiserver`, `ValidateCustomResourceDefinitionNames`).
 const fn category(at: &'static str) -> AdmissionRule {
     rule(at, "self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')", "must be the name of a category, such as all")
+}
+
+/// Whoever may create groups takes no more of the writes, which all parents share, than by default.
+const fn at_least_by_default(
+    field: &'static str,
+    long: &'static str,
+    message: &'static str,
+) -> AdmissionRule {
+    field_rule("debounce", field, long, message)
 }
 
 /// No label has a longer key.

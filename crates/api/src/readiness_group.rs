@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::children::{AfterDeletion, ChildRole, ExpectSpec, IgnoreSpec, ReadyRule, number_or_text, quorum};
-use crate::policy::{AvailabilityMode, LimitsSpec, five_seconds, zero_seconds};
+use crate::policy::{AvailabilityMode, DebounceSpec, LimitsSpec, five_seconds, zero_seconds};
 use crate::policy_status::PolicyCondition;
 use crate::selectors::label_map;
 
@@ -59,6 +59,9 @@ pub struct ReadinessGroupSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub after: Vec<EarlierGroup>,
+    /// Coalesces successive changes into one status write, as in a policy. Not shorter than the defaults: writes are shared by all.
+    #[serde(default)]
+    pub debounce: DebounceSpec,
     /// Time without any member created, deleted or changed in its spec before a new generation of the group is judged.
     /// Defaults to `5s`.
     #[serde(default = "five_seconds")]
@@ -197,6 +200,11 @@ pub struct MemberCount {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1_000_000), extend("format" = "int32"))]
     pub max: Option<u32>,
+    /// CEL expression over `parent`, the group, that yields the minimum number of objects of each kind, as in a policy. Not for a
+    /// `category`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 4096))]
+    pub cel: Option<String>,
 }
 
 /// Reference to an object of Flux.
@@ -250,6 +258,6 @@ pub struct ReadinessGroupStatus {
 
 impl From<&MemberCount> for ExpectSpec {
     fn from(count: &MemberCount) -> ExpectSpec {
-        ExpectSpec { min: count.min, max: count.max, ..ExpectSpec::default() }
+        ExpectSpec { min: count.min, max: count.max, names: Vec::new(), cel: count.cel.clone() }
     }
 }

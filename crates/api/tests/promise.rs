@@ -4,7 +4,10 @@
 
 use std::collections::BTreeSet;
 
-use api::{ReadinessGroup, ReadinessPolicy, ReadinessPolicySpec, ReadinessRecord, ReadinessRecordSpec};
+use api::{
+    ReadinessGroup, ReadinessGroupSpec, ReadinessPolicy, ReadinessPolicySpec, ReadinessRecord,
+    ReadinessRecordSpec,
+};
 use kube::CustomResourceExt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -119,6 +122,7 @@ fn a_policy_that_names_only_its_parent_has_these_defaults() {
 fn all_that_can_be_said_is_read_and_written_as_it_was() {
     assert_eq!(round_trip::<ReadinessPolicySpec>(&full_policy()), full_policy());
     assert_eq!(round_trip::<ReadinessRecordSpec>(&full_record()), full_record());
+    assert_eq!(round_trip::<ReadinessGroupSpec>(&full_group()), full_group());
     let least = json!({ "parent": { "kind": "Database", "name": "orders" }, "outcomes": [] });
     assert_eq!(round_trip::<ReadinessRecordSpec>(&least), least);
 }
@@ -138,6 +142,7 @@ fn an_unknown_field_is_refused_at_every_depth() {
     }
     assert_eq!(refused::<ReadinessPolicySpec>(&full_policy()), 18);
     assert_eq!(refused::<ReadinessRecordSpec>(&full_record()), 3);
+    assert_eq!(refused::<ReadinessGroupSpec>(&full_group()), 14);
 }
 
 #[test]
@@ -227,7 +232,7 @@ fn full_group() -> Value {
             "applySet": "applyset-x-v1",
             "inventory": "fleet_shop",
             "objects": [{ "apiVersion": "v1", "kind": "Service", "namespace": "shop", "name": "web" }],
-            "expect": { "min": 1, "max": 3 },
+            "expect": { "min": 1, "max": 3, "cel": "parent.spec.size" },
             "role": "optional",
             "afterDeletion": "remember",
             "ignore": { "selector": selector },
@@ -238,6 +243,7 @@ fn full_group() -> Value {
             },
         }],
         "after": [{ "name": "base" }],
+        "debounce": { "quiet": "200ms", "cap": "2s" },
         "settle": "5s",
         "hold": "0s",
         "grace": "0s",

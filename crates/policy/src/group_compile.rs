@@ -55,11 +55,17 @@ fn refuse_rules(
     spec: &ReadinessPolicySpec,
     settings: &PolicySettings,
 ) -> impl Iterator<Item = PolicyProblem> {
-    let judged = |(_, child): &(usize, &ChildSpec)| child.ready.is_some() && !settings.group_rules;
-    spec.children.iter().enumerate().filter(judged).map(|(at, _)| PolicyProblem {
-        field: format!("spec.children[{at}].ready"),
-        what: "rules of groups are switched off (--group-rules=false): remove ready, or have an administrator write a policy"
-            .to_owned(),
+    let evaluated = |(at, child): (usize, &ChildSpec)| {
+        let is_computed = child.expect.as_ref().is_some_and(|expect| expect.cel.is_some());
+        let fields = [("ready", child.ready.is_some()), ("expect.cel", is_computed)];
+        fields.into_iter().filter(|(_, is_there)| *is_there).map(move |(field, _)| (at, field))
+    };
+    let evaluated = spec.children.iter().enumerate().flat_map(evaluated);
+    evaluated.filter(|_| !settings.group_rules).map(|(at, field)| PolicyProblem {
+        field: format!("spec.children[{at}].{field}"),
+        what: format!(
+            "rules of groups are switched off (--group-rules=false): remove {field}, or have an administrator write a policy"
+        ),
         at: None,
     })
 }

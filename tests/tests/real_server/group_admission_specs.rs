@@ -105,7 +105,14 @@ pub(crate) fn group_cases() -> Vec<Value> {
         of_kind(json!({ "kind": "x/y" })),
         ignoring(json!({ "key": "-", "operator": "Exists" })),
         ignoring(json!({ "key": "a", "operator": "In" })),
+        of(json!({ "category": "all", "labels": { "a": "b" }, "expect": { "cel": "1" } })),
+        of(json!({ "kinds": pods, "labels": { "a": "b" }, "expect": { "cel": "" } })),
+        of(json!({ "kinds": pods, "labels": { "a": "b" }, "expect": { "cel": "1".repeat(4_097) } })),
         with_setting("after", json!([{ "name": "" }])),
+        with_setting("debounce", json!({ "quiet": "99ms" })),
+        with_setting("debounce", json!({ "cap": "999ms" })),
+        with_setting("debounce", json!({ "quiet": "3s", "cap": "2s" })),
+        with_setting("debounce", json!({ "quiet": "soon" })),
     ];
     cases.extend(namespace_cases().into_iter().chain(rule_cases()));
     cases.extend(["settle", "hold", "grace"].map(|field| with_setting(field, json!("soon"))));

@@ -8,6 +8,7 @@ use super::categories::{ExpandedShape, expand_shape};
 use super::{FoundGroup, cut, not_judged, policy_of_expanded, refusal_of_others, refusal_of_shape};
 use crate::found_policy::FoundPolicy;
 use crate::protected_kinds::PolicySettings;
+use api::policy::ChildSpec;
 use watcher::ServedKinds;
 use watcher::plan::{LabelMatcher, NamespaceScope, ShapeRefusal};
 
@@ -104,9 +105,9 @@ fn refuse_unless_compiled(
     labels: &LabelMatcher,
     settings: &PolicySettings,
 ) -> FoundPolicy {
-    let is_without_rules =
-        policy.spec.as_ref().is_ok_and(|spec| spec.children.iter().all(|child| child.ready.is_none()));
-    if is_without_rules {
+    let is_computed = |child: &ChildSpec| child.expect.as_ref().is_some_and(|expect| expect.cel.is_some());
+    let has_rule = |child: &ChildSpec| child.ready.is_some() || is_computed(child);
+    if policy.spec.as_ref().is_ok_and(|spec| !spec.children.iter().any(has_rule)) {
         return policy;
     }
     let Err(why) = policy.compile_spec(settings) else { return policy };

@@ -35,7 +35,7 @@ fn shape_bytes(group: &ReadinessGroupSpec) -> usize {
         let labels = member.labels.keys().map(|key| 2 * key.len() + 40).sum::<usize>();
         let bytes = |text: serde_json::Result<String>| text.map_or(0, |text| text.len());
         let ignored = bytes(serde_json::to_string(&member.ignore));
-        let rule = bytes(serde_json::to_string(&member.ready));
+        let rule = bytes(serde_json::to_string(&member.ready)) + bytes(serde_json::to_string(&member.expect));
         let named = member.kinds.len().max(kinds_of_objects(member).len());
         let kinds = if member.category.is_some() { usize::from(MAX_GROUPS) } else { named };
         kinds.saturating_mul(labels + ignored + rule + 50 * member.namespaces.len() + 200)
@@ -73,6 +73,7 @@ pub(super) fn policy_spec(group: &ReadinessGroupSpec) -> Result<ReadinessPolicyS
     }
     Ok(ReadinessPolicySpec {
         children,
+        debounce: group.debounce.clone(),
         settle: group.settle.clone(),
         hold: group.hold.clone(),
         availability: group.availability,

@@ -241,6 +241,8 @@ fn found_policy(
 #[cfg(test)]
 mod category_tests;
 #[cfg(test)]
+mod expectation_tests;
+#[cfg(test)]
 mod fixtures;
 #[cfg(test)]
 mod namespace_tests;

@@ -39,6 +39,16 @@ async fn a_ready_that_is_older_than_that_of_a_child_did_not_wait_for_it() {
     assert!(out.contains(said) && !out.contains("cannot be seen") && !out.contains("may wait"), "{out}");
 }
 
+/// The definition of a kind whose new objects say themselves that they are awaited.
+fn defaulted(kind: &str) -> Value {
+    let mut definition = crd(kind);
+    let own = policy::crd::crds_yaml().unwrap();
+    let group: Value = serde_saphyr::from_str(own.split("---\n").nth(1).unwrap()).unwrap();
+    let status = group.pointer("/spec/versions/0/schema/openAPIV3Schema/properties/status").unwrap();
+    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"] = status.clone();
+    definition
+}
+
 #[tokio::test]
 async fn a_definition_tells_what_its_objects_do_not() {
     let cluster = LiveCluster::start("suggest-definition").await;
@@ -67,6 +77,18 @@ async fn a_definition_tells_what_its_objects_do_not() {
     let lacks =
         "# - its definition lacks the default by which a new object does not look ready at its first read";
     assert!(out.contains(lacks) && !out.contains("observedGeneration"), "{out}");
+    // What comes next names the definition that lacks it, and none that has it.
+    let next = "these CRDs need a default, which\n# rollcall crd-defaults -f CRD prints: shops.example.com\n";
+    assert!(out.contains(next), "{out}");
+    cluster.create(&defaulted("Ship"));
+    let ship = cluster.create(&custom("Ship", "s"));
+    cluster.below(&ship, pod("s-1", None));
+    let (out, _) = suggest(&cluster, "ship").await;
+    let has = "# - its definition has the default";
+    assert!(
+        out.contains(has) && out.contains("# All of this in one folder") && !out.contains("CRDs need"),
+        "{out}"
+    );
     // What somebody may not read is named, and the rest is printed.
     let forbidden = InjectedFault::new(FaultAction::Forbid)
         .on_kind("apiextensions.k8s.io", "customresourcedefinitions")

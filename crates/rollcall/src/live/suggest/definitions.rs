@@ -34,13 +34,24 @@ pub(super) fn defines(definition: &Value, api: &ApiKind) -> bool {
     definition["spec"]["group"] == *api.group && definition["spec"]["names"]["kind"] == *api.kind
 }
 
+/// This version of a definition, with its place.
+fn version_of<'d>(definition: &'d Value, version: &str) -> Option<(usize, &'d Value)> {
+    let mut versions = definition["spec"]["versions"].as_array().into_iter().flatten().enumerate();
+    versions.find(|(_, known)| known["name"] == *version)
+}
+
+/// Returns `true` if `rollcall crd-defaults` has something to add to the definition of a kind.
+pub(super) fn lacks_default(definition: &Value, version: &str) -> bool {
+    version_of(definition, version).is_some_and(|(at, version)| {
+        let lacking = || missing_defaults(version, at).is_ok_and(|lacking| !lacking.is_empty());
+        !drops_conditions(version) && lacking()
+    })
+}
+
 /// What the definition of a kind tells of its status, one sentence each; `says_generation` if some object carries an observed
 /// generation of its operator's.
 pub(super) fn describe_definition(definition: &Value, version: &str, says_generation: bool) -> Vec<String> {
-    let mut versions = definition["spec"]["versions"].as_array().into_iter().flatten().enumerate();
-    let Some((at, version)) = versions.find(|(_, known)| known["name"] == *version) else {
-        return Vec::new();
-    };
+    let Some((at, version)) = version_of(definition, version) else { return Vec::new() };
     let mut said = Vec::new();
     let fields = &version["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"];
     if !fields["observedGeneration"].is_null() && !says_generation {

@@ -26,7 +26,7 @@ use super::read_error::read_error_text;
 use super::target::KindName;
 use crate::text::{json_text, print_error_line, sanitize_text, write_stdout};
 use condition_order::{describe_order, read_last_children};
-use definitions::{defines, describe_definition, read_definitions};
+use definitions::{defines, describe_definition, lacks_default, read_definitions};
 use owner_survey::OwnerSurvey;
 use parent_evidence::ParentEvidence;
 use posted_events::PostedEvents;
@@ -204,6 +204,7 @@ fn note_definitions(
         };
         let says = seen.get(&(name.group, name.kind)).is_some_and(|evidence| evidence.generations > 0);
         suggestion.evidence.extend(describe_definition(definition, &api.version, says));
+        suggestion.lacks_default = lacks_default(definition, &api.version);
     }
 }
 
@@ -273,9 +274,18 @@ fn suggestions_text(suggestions: &[PolicySuggestion], args: &SuggestArgs) -> Str
         if args.mode == SuggestedMode::Shadow {
             text.push_str("# When `kubectl get readinesspolicies` shows what you expect: --mode write, and the same again.\n");
         }
+        let lacking = suggestions.iter().filter(|suggestion| suggestion.lacks_default);
+        let lacking: Vec<_> = lacking.map(PolicySuggestion::crd_name).collect();
+        if !lacking.is_empty() {
+            text.extend([
+                "# So that a new object does not look ready at its first read, these CRDs need a default, which\n",
+                "# rollcall crd-defaults -f CRD prints: ",
+                &lacking.join(", "),
+                "\n",
+            ]);
+        }
         text.push_str(
-            "# So that a new object does not look ready at its first read, its CRD needs a default: rollcall crd-defaults -f CRD\n\
-             # All of this in one folder, and the health for Argo CD: rollcall suggest --to FOLDER\n",
+            "# All of this in one folder, and the health for Argo CD: rollcall suggest --to FOLDER\n",
         );
     }
     let lines: Vec<_> = text.lines().map(sanitize_text).collect();

@@ -48,6 +48,9 @@ pub(super) struct PolicySuggestion {
     /// The operator writes `Ready` itself.
     #[serde(skip)]
     pub(super) own_ready: bool,
+    /// The definition of the kind lacks the default of the first read, and has room for it.
+    #[serde(skip)]
+    pub(super) lacks_default: bool,
 }
 
 impl PolicySuggestion {
@@ -62,6 +65,7 @@ impl PolicySuggestion {
             policy: Value::Null,
             left_out: None,
             own_ready: seen.parents.iter().any(|parent| parent.own_ready.is_some()),
+            lacks_default: false,
         };
         suggestion.add_children(owned, seen);
         if suggestion.children.is_empty() {

@@ -116,8 +116,6 @@ async fn a_rule_that_cannot_be_is_told_with_its_line_and_column_until_it_is_mend
     until("the earlier spec is judged again", || says(&cluster, ("default", "shop"), "True", "1 of 1 ready"));
     let judged = stored(&cluster, ("default", "shop")).unwrap();
     assert_eq!(condition(&judged, "Ready")["observedGeneration"], judged["metadata"]["generation"]);
-    edit_rule(&cluster, "shop", &cel("status.phase != 'Up'"));
-    until("it is judged anew", || says(&cluster, ("default", "shop"), "False", "Database db"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -182,4 +180,24 @@ async fn a_group_with_a_rule_is_judged_by_who_may_read_one_namespace() {
     let edited = cluster.file("group.json", &group("default", "shop", &cel("status.phase == 'Down'")));
     let (_, out, err) = run(&cluster, &["plan", "-f", &edited]).await;
     assert!(out.contains("Database db progressing (not ready by its rule)"), "{out}{err}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_number_of_members_is_computed_from_the_group_itself() {
+    let cluster = cluster("group-rules-number").await;
+    cluster.create(&database("default", "a", "Ready"));
+    let mut shop = group("default", "shop", &Value::Null);
+    let member = &mut shop["spec"]["members"][0];
+    member.as_object_mut().unwrap().remove("ready");
+    member["expect"] = json!({ "cel": "int(parent.metadata.annotations['example.com/size'])" });
+    shop["metadata"]["annotations"] = json!({ "example.com/size": "2" });
+    cluster.create(&shop);
+    let _service = RunningService::start(&cluster, &[], &[]);
+    until("one is missing", || says(&cluster, ("default", "shop"), "False", ""));
+    cluster.create(&database("default", "b", "Ready"));
+    until("both are there", || says(&cluster, ("default", "shop"), "True", "2 of 2 ready"));
+    let (now, patch) =
+        (cluster.server.now(), json!({ "metadata": { "annotations": { "example.com/size": "many" } } }));
+    cluster.server.lock_store().patch_object(now, OWN, "ReadinessGroup", "default", "shop", &patch).unwrap();
+    until("it is no number", || says(&cluster, ("default", "shop"), "Unknown", "expect.cel: "));
 }

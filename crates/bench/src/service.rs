@@ -11,10 +11,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 use serde_json::Value;
 
+use crate::compare::process::clock_seconds;
 use crate::subject::SubjectArgs;
 
-/// Clock ticks of `/proc` per second, as every Linux for a common processor has them.
-const TICKS_PER_SECOND: f64 = 100.0;
 /// Poll interval of what is waited for.
 const SCRAPE_INTERVAL: Duration = Duration::from_millis(200);
 /// Time after which a run that does not get there is given up.
@@ -161,11 +160,7 @@ impl MeasuredService {
 
     /// Processor time in seconds, of the whole process.
     pub(crate) fn processor_seconds(&self) -> anyhow::Result<f64> {
-        let stat = self.proc_file("stat")?;
-        let after = stat.rsplit_once(')').context("a name in parentheses")?.1;
-        let mut fields = after.split_whitespace().skip(11);
-        let mut next = || anyhow::Ok(fields.next().context("a field")?.parse::<f64>()?);
-        Ok((next()? + next()?) / TICKS_PER_SECOND)
+        clock_seconds(self.child.id())
     }
 
     /// Waits until something is so.

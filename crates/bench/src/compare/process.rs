@@ -57,8 +57,7 @@ impl SubjectProcess {
         let mut all = ended / TICKS_PER_SECOND;
         for pid in self.members()? {
             // One that has ended since is in its parent's share.
-            let Ok(clock) = clock_getcpuclockid(Pid::from_raw(i32::try_from(pid)?)) else { continue };
-            all += clock_gettime(clock).map_or(0.0, |time| Duration::from(time).as_secs_f64());
+            all += clock_seconds(pid).unwrap_or_default();
         }
         Ok(all)
     }
@@ -66,6 +65,11 @@ impl SubjectProcess {
     /// Highest resident memory since the start, in MB.
     pub(crate) fn peak(&self) -> anyhow::Result<f64> {
         self.megabytes("VmHWM")
+    }
+
+    /// Lets the next peak of its leader begin at what is resident now.
+    pub(crate) fn reset_peak(&self) -> anyhow::Result<()> {
+        Ok(fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5")?)
     }
 
     /// Resident memory in MB.
@@ -122,6 +126,12 @@ impl Drop for SubjectProcess {
         self.child.kill().ok();
         self.child.wait().ok();
     }
+}
+
+/// Processor time of a process in seconds, far finer than the ticks of `/proc`.
+pub(crate) fn clock_seconds(pid: u32) -> anyhow::Result<f64> {
+    let clock = clock_getcpuclockid(Pid::from_raw(i32::try_from(pid)?))?;
+    Ok(Duration::from(clock_gettime(clock)?).as_secs_f64())
 }
 
 /// A number of `/proc/PID/stat`, counted from the field after the name.

@@ -19,16 +19,16 @@ const MAX_REST: f64 = 1.1;
 pub(crate) struct EditArgs {
     /// Number of parents.
     #[arg(long, default_value_t = 20_000, value_name = "N")]
-    parents: usize,
+    pub(crate) parents: usize,
     /// Number of children of each.
     #[arg(long, default_value_t = 2, value_name = "N")]
-    children: usize,
+    pub(crate) children: usize,
     /// Number of edits, one after the other.
     #[arg(long, default_value_t = 8, value_name = "N")]
-    edits: usize,
+    pub(crate) edits: usize,
     /// Seconds between the end of a phase and the look at the memory that it left.
     #[arg(long, default_value_t = 60, value_name = "SECONDS")]
-    pause: u64,
+    pub(crate) pause: u64,
 }
 
 /// Prints the memory of each phase: parents are onboarded, then the rule is edited, and at last a new process starts over
@@ -37,18 +37,9 @@ pub(crate) async fn run(subject: &SubjectArgs, args: &EditArgs) -> anyhow::Resul
     let families = Families::serve(ParentSort::Owners, args.parents, args.children).await?;
     let pause = Duration::from_secs(args.pause);
     println!("{} parents with {} children each; megabytes resident", args.parents, args.children);
-    let mut service = MeasuredService::start(subject, &families.kubeconfig)?;
-    service.wait_until("all parents are told True", |_| families.all_ready())?;
-    let onboarded = Phase::end(&service, pause, 0.0)?;
+    let EditPhases { onboarded, edited } = measure_edits(subject, &families, args)?;
     onboarded.print("onboarded");
-
-    service.reset_peak()?;
-    let before = service.processor_seconds()?;
-    edit_rules(&mut service, &families, args)?;
-    ensure!(families.all_ready(), "an edit of a rule that changes no answer turned a parent");
-    let edited = Phase::end(&service, pause, before)?;
     edited.print(&format!("{} edits", args.edits));
-    drop(service);
 
     let mut service = MeasuredService::start(subject, &families.kubeconfig)?;
     service.wait_until("every kind is listed", MeasuredService::is_synced)?;
@@ -64,6 +55,29 @@ pub(crate) async fn run(subject: &SubjectArgs, args: &EditArgs) -> anyhow::Resul
         "the peak may be {MAX_PEAK} of the rest and is {highest:.2}; after the edits {MAX_REST}, and is {lasting:.2}"
     );
     Ok(())
+}
+
+/// What edits took.
+pub(crate) struct EditPhases {
+    pub(crate) onboarded: Phase,
+    pub(crate) edited: Phase,
+}
+
+/// Onboards the parents, then edits the rule, no answer of which moves.
+pub(crate) fn measure_edits(
+    subject: &SubjectArgs,
+    families: &Families,
+    args: &EditArgs,
+) -> anyhow::Result<EditPhases> {
+    let pause = Duration::from_secs(args.pause);
+    let mut service = MeasuredService::start(subject, &families.kubeconfig)?;
+    service.wait_until("all parents are told True", |_| families.all_ready())?;
+    let onboarded = Phase::end(&service, pause, 0.0)?;
+    service.reset_peak()?;
+    let before = service.processor_seconds()?;
+    edit_rules(&mut service, families, args)?;
+    ensure!(families.all_ready(), "an edit of a rule that changes no answer turned a parent");
+    Ok(EditPhases { onboarded, edited: Phase::end(&service, pause, before)? })
 }
 
 /// Edits the rule, one time after the other, each when the one before was evaluated on every child.

@@ -31,38 +31,70 @@ pub(crate) struct FlipArgs {
     scrape: bool,
 }
 
+impl FlipArgs {
+    /// Flips that nobody reads the page or the metrics of.
+    pub(crate) fn unread(rate: u32, seconds: u32) -> FlipArgs {
+        FlipArgs { parents: Vec::new(), rate, seconds, streams: 0, scrape: false }
+    }
+}
+
+/// What flips cost at one number of parents.
+pub(crate) struct FlipCost {
+    /// Processor time of the start, in seconds.
+    start: f64,
+    /// Processor time of a second in which nothing happens, in milliseconds.
+    pub(crate) idle: f64,
+    /// Processor time of a flip in milliseconds, with what the service takes meanwhile for nothing.
+    gross: f64,
+    /// The same, without it.
+    pub(crate) net: f64,
+    /// Bytes that each stream brought at least.
+    heard: usize,
+}
+
 /// Prints the processor time per flip at each number of parents.
 pub(crate) async fn run(subject: &SubjectArgs, args: &FlipArgs) -> anyhow::Result<()> {
     for parents in &args.parents {
-        let families = Families::serve(ParentSort::Owners, *parents, 2).await?;
-        let mut service = MeasuredService::start(subject, &families.kubeconfig)?;
-        service.wait_until("all parents are told True", |_| families.all_ready())?;
-        service.wait_until_at_rest()?;
-        let readers = Readers::connect(&service, args)?;
-        service.wait_until_at_rest()?;
-        let (start, idle) = (service.processor_seconds()?, rest(&service, args.seconds)?);
-        let before = service.processor_seconds()?;
-        let flips = args.rate * args.seconds;
-        let begun = Instant::now();
-        for number in 0..flips {
-            let due = Duration::from_secs(1) * number / args.rate;
-            thread::sleep(due.saturating_sub(begun.elapsed()));
-            families.turn(usize::try_from(number / 2)? % parents, number % 2 == 1)?;
-        }
-        service.wait_until_at_rest()?;
-        let took = service.processor_seconds()? - before;
-        service.wait_until("all parents are told True again", |_| families.all_ready())?;
-        ensure!(families.answer(0) == "True");
-        let heard = readers.end()?;
+        let FlipCost { start, idle, gross, heard, .. } = measure_flips(subject, args, *parents).await?;
         println!(
-            "{parents:7} parents, {} streams ({heard} bytes each), {}: start {start:6.2} s, idle {:.2} ms a second, {:.2} ms a flip",
+            "{parents:7} parents, {} streams ({heard} bytes each), {}: start {start:6.2} s, idle {idle:.2} ms a second, {gross:.2} ms a flip",
             args.streams,
             if args.scrape { "scraped" } else { "not scraped" },
-            idle * 1e3 / f64::from(args.seconds),
-            took * 1e3 / f64::from(flips),
         );
     }
     Ok(())
+}
+
+/// Turns children of this number of parents, and checks the answers.
+pub(crate) async fn measure_flips(
+    subject: &SubjectArgs,
+    args: &FlipArgs,
+    parents: usize,
+) -> anyhow::Result<FlipCost> {
+    let families = Families::serve(ParentSort::Owners, parents, 2).await?;
+    let mut service = MeasuredService::start(subject, &families.kubeconfig)?;
+    service.wait_until("all parents are told True", |_| families.all_ready())?;
+    service.wait_until_at_rest()?;
+    let readers = Readers::connect(&service, args)?;
+    service.wait_until_at_rest()?;
+    let (start, rested) = (service.processor_seconds()?, rest(&service, args.seconds)?);
+    let idle = rested / f64::from(args.seconds);
+    let before = service.processor_seconds()?;
+    let flips = args.rate * args.seconds;
+    let begun = Instant::now();
+    for number in 0..flips {
+        let due = Duration::from_secs(1) * number / args.rate;
+        thread::sleep(due.saturating_sub(begun.elapsed()));
+        families.turn(usize::try_from(number / 2)? % parents, number % 2 == 1)?;
+    }
+    service.wait_until_at_rest()?;
+    let took = service.processor_seconds()? - before;
+    let meanwhile = begun.elapsed().as_secs_f64() * idle;
+    service.wait_until("all parents are told True again", |_| families.all_ready())?;
+    ensure!(families.answer(0) == "True");
+    let heard = readers.end()?;
+    let per_flip = |seconds: f64| seconds * 1e3 / f64::from(flips);
+    Ok(FlipCost { start, idle: idle * 1e3, gross: per_flip(took), net: per_flip(took - meanwhile), heard })
 }
 
 /// Clients of the service while it is measured.

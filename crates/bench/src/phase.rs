@@ -10,7 +10,7 @@ pub(crate) struct Phase {
     pub(crate) peak: f64,
     /// Memory a while after its end.
     pub(crate) rest: f64,
-    processor_seconds: f64,
+    pub(crate) processor_seconds: f64,
 }
 
 impl Phase {

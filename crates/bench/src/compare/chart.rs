@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::figure::{WorkloadView, number_text};
+use super::figure::{FigureColumn, WorkloadView, number_text};
 use super::summary::{RoundSpread, RunSummary};
 
 const WIDTH: f64 = 860.0;
@@ -29,10 +29,9 @@ struct BarScale {
 }
 
 impl BarScale {
-    fn of(spreads: &[Option<RoundSpread>]) -> BarScale {
-        let known = || spreads.iter().flatten().map(|spread| spread.max);
-        let max = known().fold(0.0, f64::max);
-        let lows = spreads.iter().flatten().map(|spread| spread.min).filter(|low| *low > 0.0);
+    fn of<'a>(spreads: impl Iterator<Item = &'a RoundSpread> + Clone) -> BarScale {
+        let max = spreads.clone().map(|spread| spread.max).fold(0.0, f64::max);
+        let lows = spreads.map(|spread| spread.min).filter(|low| *low > 0.0);
         let min = lows.fold(f64::INFINITY, f64::min);
         BarScale { min, max, logarithmic: max / min > LINEAR_RANGE }
     }
@@ -50,48 +49,56 @@ impl BarScale {
     }
 }
 
+/// A figure of several subjects, or of one at several sizes.
+pub(crate) struct ChartPanel {
+    pub(crate) heading: String,
+    /// Name and figure, or why there is none, and whether it is told apart by its colour.
+    pub(crate) rows: Vec<(String, Result<RoundSpread, String>, bool)>,
+}
+
 /// The chart of a workload at its largest size.
 pub(crate) fn render_chart(summary: &RunSummary, view: &WorkloadView) -> Option<String> {
     let size = *summary.sizes(view.name).last()?;
-    let (mut body, mut y) = (String::new(), 8.0);
-    for column in view.columns.iter().filter(|column| column.charted) {
-        let of = |subject: &str| {
-            if summary.disqualified(subject, view.name, size).is_some() {
-                return None;
-            }
-            summary.spread(subject, view.name, size, column.name)
+    let panel = |column: &FigureColumn| {
+        let row = |(name, _, _): &(String, String, String)| {
+            let spread = match summary.disqualified(name, view.name, size) {
+                Some(why) => Err(why),
+                None => summary.spread(name, view.name, size, column.name).ok_or_else(|| "none".to_owned()),
+            };
+            (name.clone(), spread, *name == summary.subjects[0].0)
         };
-        let spreads: Vec<_> = summary.subjects.iter().map(|(name, _, _)| of(name)).collect();
-        let scale = BarScale::of(&spreads);
+        let rows = summary.subjects.iter().map(row).collect();
+        ChartPanel { heading: column.heading.to_owned(), rows }
+    };
+    let panels: Vec<ChartPanel> = view.columns.iter().filter(|column| column.charted).map(panel).collect();
+    let title = format!("{}: {} parents × {} children; less is better", view.name, size.0, size.1);
+    Some(render_panels(&title, &panels))
+}
+
+/// A chart of one panel below the other.
+pub(crate) fn render_panels(title: &str, panels: &[ChartPanel]) -> String {
+    let (mut body, mut y) = (String::new(), 8.0);
+    for ChartPanel { heading, rows } in panels {
+        let scale = BarScale::of(rows.iter().filter_map(|(_, spread, _)| spread.as_ref().ok()));
         let axis = if scale.logarithmic { " (logarithmic)" } else { "" };
-        let _ =
-            write!(body, "<text class=\"h\" x=\"8\" y=\"{:.0}\">{}{axis}</text>", y + 16.0, column.heading);
+        let _ = write!(body, "<text class=\"h\" x=\"8\" y=\"{:.0}\">{heading}{axis}</text>", y + 16.0);
         y += HEAD_HEIGHT - 8.0;
-        for ((name, _, _), spread) in summary.subjects.iter().zip(&spreads) {
-            let missing = || summary.disqualified(name, view.name, size).unwrap_or_else(|| "none".to_owned());
-            draw_row(
-                &mut body,
-                y,
-                name,
-                spread.as_ref().ok_or_else(missing),
-                &scale,
-                *name == summary.subjects[0].0,
-            );
+        for (name, spread, is_own) in rows {
+            draw_row(&mut body, y, name, spread.as_ref(), &scale, *is_own);
             y += ROW_HEIGHT;
         }
         y += 12.0;
     }
-    let title = format!("{}: {} parents × {} children; less is better", view.name, size.0, size.1);
-    Some(format!(
+    format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH:.0} {y:.0}\" role=\"img\"><title>{title}</title>{STYLE}{body}</svg>\n"
-    ))
+    )
 }
 
 fn draw_row(
     body: &mut String,
     y: f64,
     name: &str,
-    spread: Result<&RoundSpread, String>,
+    spread: Result<&RoundSpread, &String>,
     scale: &BarScale,
     is_own: bool,
 ) {
@@ -99,7 +106,7 @@ fn draw_row(
     let (middle, text_y) = (y + ROW_HEIGHT / 2.0, y + 17.0);
     let _ = write!(body, "<text x=\"8\" y=\"{text_y:.0}\">{name}</text>");
     let (end, label) = match spread {
-        Err(why) => (NAME_WIDTH, why),
+        Err(why) => (NAME_WIDTH, why.clone()),
         Ok(spread) => {
             let x = |value: f64| NAME_WIDTH + scale.share(value) * room;
             let (low, median, high) = (x(spread.min), x(spread.median), x(spread.max));

@@ -2,20 +2,24 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use kube::CustomResourceExt;
 use rustc_hash::FxHashMap;
-use sandbox::{SandboxOptions, SandboxServer};
+use sandbox::{FaultAction, InjectedFault, SandboxOptions, SandboxServer};
 use serde_json::{Map, Value, json};
 
+use super::fleet::{FleetShape, SHARD_LABEL};
 use crate::families::{
-    CHILD_API_VERSION, NAMESPACE_COUNT, namespace, open_crd, status_of, widget, widget_policy,
-    write_kubeconfig,
+    CHILD_API_VERSION, NAMESPACE_COUNT, namespace, open_crd, status_of, widget, write_kubeconfig,
 };
 
 /// Address of all parents.
 pub(crate) const WIDGET_PATH: &str = "/apis/example.com/v1/widgets";
+/// Address of all children.
+pub(crate) const PART_PATH: &str = "/apis/example.com/v1/parts";
 /// One parent of this many has a child that is not ready from the start.
 pub(crate) const UNREADY_INTERVAL: usize = 10;
 
@@ -32,6 +36,14 @@ impl WidgetCluster {
         children: usize,
         is_unready: impl Fn(usize) -> bool,
     ) -> anyhow::Result<WidgetCluster> {
+        WidgetCluster::serve_shape(&FleetShape::of(parents, children), is_unready).await
+    }
+
+    /// Serves parents and children of this shape. The last child of those parents is not ready.
+    pub(crate) async fn serve_shape(
+        shape: &FleetShape,
+        is_unready: impl Fn(usize) -> bool,
+    ) -> anyhow::Result<WidgetCluster> {
         let server = Arc::new(SandboxServer::start(SandboxOptions::default()).await?);
         let kubeconfig = std::env::temp_dir().join(format!("bench-{}.json", server.addr().port()));
         write_kubeconfig(&kubeconfig, &server.url())?;
@@ -40,26 +52,92 @@ impl WidgetCluster {
         cluster.create(serde_json::to_value(api::ReadinessGroup::crd())?)?;
         cluster.create(open_crd("Widget"))?;
         cluster.create(open_crd("Part"))?;
-        cluster.create(widget_policy())?;
+        for policy in &shape.policies {
+            cluster.create(policy.clone())?;
+        }
         // The last is Rollcall's own, in which it keeps what its policies wrote.
         for name in (0..NAMESPACE_COUNT).map(namespace).chain(["rollcall-system".to_owned()]) {
             cluster
                 .create(json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } }))?;
         }
-        for parent in 0..parents {
-            let owner = cluster.create(widget(parent))?;
-            for child in 0..children {
-                let ready = child + 1 < children || !is_unready(parent);
-                cluster.create(part(&owner, parent, child, ready))?;
-            }
-        }
+        cluster.create_fleet(shape, is_unready)?;
         Ok(cluster)
+    }
+
+    /// Creates one parent and one child as a client does, and the others as copies of what the server made of these: a
+    /// million would take it minutes.
+    fn create_fleet(&self, shape: &FleetShape, is_unready: impl Fn(usize) -> bool) -> anyhow::Result<()> {
+        if shape.parents == 0 {
+            return Ok(());
+        }
+        let owner_form = self.create(labelled_widget())?;
+        let mut child_form = self.create(part(&owner_form, shape.settings))?;
+        if shape.settings < 2
+            && let Some(metadata) = child_form["metadata"].as_object_mut()
+        {
+            // Half of what there is of so small a child.
+            metadata.remove("managedFields");
+        }
+        for parent in 0..shape.parents {
+            let owner = owner_copy(&owner_form, parent, parent % shape.policies.len().max(1));
+            let mut family = vec![owner.clone()];
+            for child in 0..shape.children {
+                let ready = child + 1 < shape.children || !is_unready(parent);
+                family.push(child_copy(&child_form, &owner, (parent, child), ready));
+            }
+            self.restore(family)?;
+        }
+        Ok(())
     }
 
     fn create(&self, object: Value) -> anyhow::Result<Value> {
         let now = self.server.now();
         let created = self.server.lock_store().create_with_status(now, object);
         Ok((*created.map_err(|refusal| anyhow!("{refusal:?}"))?).clone())
+    }
+
+    fn restore(&self, objects: impl IntoIterator<Item = Value>) -> anyhow::Result<()> {
+        let (now, mut store) = (self.server.now(), self.server.lock_store());
+        for object in objects {
+            store.restore_object(now, object).map_err(|refusal| anyhow!("{refusal:?}"))?;
+        }
+        Ok(())
+    }
+
+    /// Commits all these changes of children's statuses at once, each by parent, child, whether it is ready, and a number
+    /// that differs from the last.
+    pub(crate) fn commit_changes(
+        &self,
+        changes: impl IntoIterator<Item = (usize, usize, bool, usize)>,
+    ) -> anyhow::Result<()> {
+        let (now, mut store) = (self.server.now(), self.server.lock_store());
+        for (parent, child, ready, number) in changes {
+            let (within, name) = (namespace(parent), part_name(parent, child));
+            let held =
+                store.get(CHILD_API_VERSION, "Part", &within, &name).context("there is no such child")?;
+            let mut changed = (*held).clone();
+            changed["status"] = part_status(ready);
+            changed["status"]["beat"] = json!(number);
+            store.restore_object(now, changed).map_err(|refusal| anyhow!("{refusal:?}"))?;
+        }
+        Ok(())
+    }
+
+    /// Restarts the server: its connections end, requests fail for so long, and it has no history of before.
+    pub(crate) fn restart_server(&self, outage: Duration) -> anyhow::Result<()> {
+        let refusal = self.server.faults().add(InjectedFault::new(FaultAction::Drop));
+        self.server.end_watches();
+        thread::sleep(outage);
+        // A watch that has seen the newest revision could be resumed: now none has.
+        self.create(json!({ "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": { "generateName": "restart-", "namespace": "default" } }))?;
+        {
+            let mut store = self.server.lock_store();
+            let newest = store.revision();
+            store.compact(newest);
+        }
+        refusal.lift();
+        Ok(())
     }
 
     /// Turns a child.
@@ -114,19 +192,53 @@ fn part_status(ready: bool) -> Value {
     json!({ "observedGeneration": 1, "conditions": [condition("Synced", "True"), condition("Ready", status)] })
 }
 
-/// A child of about 4 kB, with as many fields as a small Pod.
-fn part(owner: &Value, parent: usize, child: usize, ready: bool) -> Value {
+/// A parent with the label by which policies select some of them.
+fn labelled_widget() -> Value {
+    let mut parent = widget(0);
+    parent["metadata"]["labels"] = json!({ SHARD_LABEL: "0" });
+    parent
+}
+
+/// A child with so many settings of 65 bytes: 40 of them are as many fields as a small Pod has.
+fn part(owner: &Value, settings: usize) -> Value {
     let setting = |number: usize| (format!("setting-{number:02}"), json!("value ".repeat(8)));
-    let settings: Map<String, Value> = (0..40).map(setting).collect();
+    let settings: Map<String, Value> = (0..settings).map(setting).collect();
     json!({
         "apiVersion": CHILD_API_VERSION, "kind": "Part",
         "metadata": {
-            "name": part_name(parent, child), "namespace": namespace(parent),
-            "labels": { "app": "web", "part-of": format!("widget-{parent}") },
+            "name": part_name(0, 0), "namespace": namespace(0),
+            "labels": { "app": "web", "part-of": "widget-0" },
             "ownerReferences": [{ "apiVersion": CHILD_API_VERSION, "kind": "Widget",
                 "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"], "controller": true }],
         },
         "spec": { "settings": settings },
-        "status": part_status(ready),
+        "status": part_status(true),
     })
+}
+
+fn owner_copy(form: &Value, parent: usize, shard: usize) -> Value {
+    let mut copy = form.clone();
+    let metadata = &mut copy["metadata"];
+    metadata["name"] = json!(format!("widget-{parent}"));
+    metadata["namespace"] = json!(namespace(parent));
+    metadata["labels"] = json!({ SHARD_LABEL: shard.to_string() });
+    if parent > 0 {
+        metadata["uid"] = json!(format!("{parent:08x}-0000-4000-8000-000000000000"));
+    }
+    copy
+}
+
+fn child_copy(form: &Value, owner: &Value, (parent, child): (usize, usize), ready: bool) -> Value {
+    let mut copy = form.clone();
+    let metadata = &mut copy["metadata"];
+    metadata["name"] = json!(part_name(parent, child));
+    metadata["namespace"] = json!(namespace(parent));
+    metadata["labels"]["part-of"] = owner["metadata"]["name"].clone();
+    metadata["ownerReferences"][0]["name"] = owner["metadata"]["name"].clone();
+    metadata["ownerReferences"][0]["uid"] = owner["metadata"]["uid"].clone();
+    if (parent, child) != (0, 0) {
+        metadata["uid"] = json!(format!("{parent:08x}-0000-4000-8001-{child:012x}"));
+    }
+    copy["status"] = part_status(ready);
+    copy
 }

@@ -2,19 +2,20 @@
 
 mod build;
 mod catalog;
-mod chart;
-mod cluster;
-mod figure;
-mod machine;
-mod measurement;
+pub(crate) mod chart;
+pub(crate) mod cluster;
+pub(crate) mod figure;
+pub(crate) mod fleet;
+pub(crate) mod machine;
+pub(crate) mod measurement;
 pub(crate) mod observer;
 mod page;
 pub(crate) mod process;
 pub(crate) mod progress;
 mod rest;
 pub(crate) mod session;
-mod summary;
-mod table;
+pub(crate) mod summary;
+pub(crate) mod table;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -79,7 +80,7 @@ pub(crate) async fn run(own: &SubjectArgs, args: &CompareArgs) -> anyhow::Result
         Some(file) => file.clone(),
         None => measure(own, args).await?,
     };
-    let lines = read_lines(&file)?;
+    let lines: Vec<RawLine> = read_lines(&file)?;
     let summary = RunSummary::of(&lines);
     let conditions = lines.iter().find_map(|line| match line {
         RawLine::Run(conditions) => Some(conditions),

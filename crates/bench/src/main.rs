@@ -2,6 +2,10 @@
 //!
 //! `cargo run --profile dist -p bench -- --help`. Answers are checked before a figure is printed: a run in which one parent
 //! does not say what it should has no figures.
+//!
+//! `growth` is what to run after a change that may cost something: every workload at several sizes, and it fails where a figure
+//! grows faster than its law. `compare` sets the same work by other controllers beside it. `edits`, `flips`, `groups` and
+//! `starts` look closer at one thing each.
 
 #![allow(
     clippy::disallowed_methods,
@@ -14,6 +18,7 @@ mod edits;
 mod families;
 mod flips;
 mod groups;
+mod growth;
 mod phase;
 mod service;
 mod starts;
@@ -45,6 +50,8 @@ enum Workload {
     Flips(flips::FlipArgs),
     /// ReadinessGroups beside ordinary parents: memory, processor time, writes, latency and requests.
     Groups(groups::GroupArgs),
+    /// Ten workloads at growing sizes: what each costs, with which exponent it grows, and whether that keeps its law.
+    Growth(growth::GrowthArgs),
     /// Memory and processor time of a first start and a later one, with owners as parents and with groups.
     Starts(starts::StartArgs),
 }
@@ -57,6 +64,7 @@ async fn main() -> anyhow::Result<()> {
         Workload::Edits(args) => edits::run(&cli.subject, &args).await,
         Workload::Flips(args) => flips::run(&cli.subject, &args).await,
         Workload::Groups(args) => groups::run(&cli.subject, &args).await,
+        Workload::Growth(args) => growth::run(&cli.subject, &args).await,
         Workload::Starts(args) => starts::run(&cli.subject, &args).await,
     }
 }

@@ -6,6 +6,7 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::Context;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::machine::RunConditions;
@@ -43,7 +44,7 @@ pub(crate) struct Measurement {
 }
 
 /// Appends a line to a file.
-pub(crate) fn append_line(file: &Path, line: &RawLine) -> anyhow::Result<()> {
+pub(crate) fn append_line(file: &Path, line: &impl Serialize) -> anyhow::Result<()> {
     let mut text = serde_json::to_string(line)?;
     text.push('\n');
     let mut file = fs::OpenOptions::new().create(true).append(true).open(file)?;
@@ -51,7 +52,7 @@ pub(crate) fn append_line(file: &Path, line: &RawLine) -> anyhow::Result<()> {
 }
 
 /// Reads all lines of a file.
-pub(crate) fn read_lines(file: &Path) -> anyhow::Result<Vec<RawLine>> {
+pub(crate) fn read_lines<Line: DeserializeOwned>(file: &Path) -> anyhow::Result<Vec<Line>> {
     let text = fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?;
     text.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
 }

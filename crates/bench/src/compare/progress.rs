@@ -34,7 +34,12 @@ impl RunProgress {
 
     /// Counts a step as done.
     pub(crate) fn step(&mut self) {
-        self.done += 1;
+        self.step_by(1);
+    }
+
+    /// Counts several as done, or one that is as long as several.
+    pub(crate) fn step_by(&mut self, steps: usize) {
+        self.done += steps;
     }
 
     /// Clears the bar.

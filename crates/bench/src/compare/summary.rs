@@ -126,7 +126,7 @@ impl RunSummary {
 }
 
 /// Slope of the line that fits points best; `None` of fewer than two.
-fn slope(points: &[(f64, f64)]) -> Option<f64> {
+pub(crate) fn slope(points: &[(f64, f64)]) -> Option<f64> {
     let number = super::session::count(points.len());
     let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / number;
     let (x, y) = (mean(|point| point.0), mean(|point| point.1));

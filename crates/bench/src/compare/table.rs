@@ -83,7 +83,8 @@ impl FigureTable {
         (more > 0.0).then(|| FigureTable { head, rows: rows.collect() })
     }
 
-    fn to_text(&self) -> String {
+    /// The table for a terminal.
+    pub(crate) fn to_text(&self) -> String {
         let lines = || std::iter::once(&self.head).chain(&self.rows);
         let width = |column: usize| {
             let texts = lines().filter_map(|line| line.get(column));

@@ -1,0 +1,91 @@
+//! A first start, a rest, a restart of the API server, and a later start.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::ensure;
+use sandbox::{RequestVerb, SandboxServer};
+
+use super::point::GrowthPoint;
+use super::running::{ANSWER_TIMEOUT, CHECK_INTERVAL, EmptyService, RunningFleet};
+use crate::compare::cluster::{PART_PATH, WIDGET_PATH};
+use crate::compare::fleet::FleetShape;
+use crate::compare::session::{all_requests, by_address, count, lease_requests, status_writes};
+use crate::subject::SubjectArgs;
+
+/// Children of each parent.
+pub(crate) const FAMILY_SIZE: usize = 10;
+/// Time for which the API server is away.
+const OUTAGE: Duration = Duration::from_secs(1);
+/// What has to be listed again after it.
+const PATHS: [&str; 2] = [WIDGET_PATH, PART_PATH];
+
+/// Measures this number of children, each with so many fields.
+pub(crate) async fn measure_lifecycle(
+    subject: &SubjectArgs,
+    empty: EmptyService,
+    size: usize,
+    settings: usize,
+) -> anyhow::Result<GrowthPoint> {
+    let shape = FleetShape { settings, ..FleetShape::of(size.div_ceil(FAMILY_SIZE), FAMILY_SIZE) };
+    let is_unready = |parent: usize| (parent + 1).is_multiple_of(FAMILY_SIZE);
+    let mut fleet = RunningFleet::start(subject, &shape, is_unready).await?;
+    let started = fleet.process.processor_seconds()?;
+    let (peak, rest) = (fleet.process.peak()?, fleet.process.memory()?);
+    let start_s = (started - empty.start_s).max(0.0);
+    let children = count(size);
+    let mut point = GrowthPoint { size, ..GrowthPoint::default() };
+    point.add([
+        ("rest_mb", rest - empty.rest_mb),
+        ("rest_bytes_per_child", (rest - empty.rest_mb) * 1e6 / children),
+        ("child_bytes", count(fleet.cluster.child_bytes()?)),
+        ("start_processor_s", start_s),
+        ("start_us_per_child", start_s * 1e6 / children),
+        ("start_peak_over_rest", peak / rest),
+        ("start_writes", status_writes(&fleet.cluster.server)),
+    ]);
+    restart_server(&mut fleet, rest, started, &mut point)?;
+    let fleet = fleet.restart(subject)?;
+    let again_s = (fleet.process.processor_seconds()? - empty.start_s).max(0.0);
+    point.add([
+        ("restart_processor_s", again_s),
+        ("restart_us_per_child", again_s * 1e6 / children),
+        ("restart_peak_over_rest", fleet.process.peak()? / fleet.process.memory()?),
+        ("restart_writes", status_writes(&fleet.cluster.server)),
+    ]);
+    point.requests = by_address(&fleet.cluster.server);
+    Ok(point)
+}
+
+fn restart_server(
+    fleet: &mut RunningFleet,
+    rest: f64,
+    before: f64,
+    point: &mut GrowthPoint,
+) -> anyhow::Result<()> {
+    fleet.process.reset_peak()?;
+    fleet.cluster.server.forget_requests();
+    fleet.cluster.restart_server(OUTAGE)?;
+    let begun = Instant::now();
+    while !PATHS.iter().all(|path| is_listed_again(&fleet.cluster.server, path)) {
+        ensure!(begun.elapsed() < ANSWER_TIMEOUT, "not everything was listed again: there are no figures");
+        fleet.process.check_alive()?;
+        thread::sleep(CHECK_INTERVAL);
+    }
+    fleet.settle("a restart of the API server")?;
+    let server = &fleet.cluster.server;
+    point.add([
+        ("outage_processor_s", fleet.process.processor_seconds()? - before),
+        ("outage_peak_over_rest", fleet.process.peak()? / rest),
+        ("outage_requests", all_requests(server) - lease_requests(server)),
+        ("outage_writes", status_writes(server)),
+    ]);
+    Ok(())
+}
+
+/// Whether a kind was listed since the requests were forgotten, and is watched again.
+fn is_listed_again(server: &SandboxServer, path: &str) -> bool {
+    let requests = server.logged_requests();
+    let mut of_kind = requests.iter().filter(|request| request.path == path).map(|request| request.verb);
+    of_kind.any(|verb| verb == RequestVerb::List) && of_kind.next_back() == Some(RequestVerb::Watch)
+}

@@ -1,0 +1,161 @@
+//! How what the service costs grows with the size of the work.
+
+mod cascade;
+mod cascade_cluster;
+mod catalog;
+mod events;
+mod judgement;
+mod law;
+mod lifecycle;
+mod page;
+mod point;
+mod run;
+mod running;
+mod unready;
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use serde_json::json;
+
+use self::catalog::GrowthWorkload;
+use self::judgement::{JudgedFigure, growth_table, judge_all};
+use self::point::{GrowthLine, GrowthPoint};
+use self::run::measure_all;
+use crate::compare::measurement::{append_line, read_lines};
+use crate::subject::SubjectArgs;
+
+/// Options of `growth`.
+#[derive(Args)]
+pub(crate) struct GrowthArgs {
+    /// Workloads. All by default.
+    #[arg(long, value_delimiter = ',', value_enum, value_name = "WORKLOAD")]
+    only: Vec<GrowthWorkload>,
+    /// Runs each workload at its largest size too, up to a million of children or events. Takes 12 GB and most of an hour.
+    #[arg(long)]
+    largest: bool,
+    /// Sizes of a workload instead of its own: `firehose=1000,5000`. Repeat the option for others.
+    #[arg(long, value_name = "WORKLOAD=N,N", value_parser = parse_sizes)]
+    sizes: Vec<(GrowthWorkload, Vec<usize>)>,
+    /// Seconds for which nothing happens to parents that are not ready.
+    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
+    rest_seconds: u32,
+    /// Seconds of flips over many parents, and of rest before.
+    #[arg(long, default_value_t = 20, value_name = "SECONDS")]
+    flip_seconds: u32,
+    /// File to which the raw data is written, a JSON object a line. It is replaced.
+    #[arg(long, value_name = "FILE")]
+    raw: Option<PathBuf>,
+    /// Measures nothing, and shows what is in a file of raw data.
+    #[arg(long, value_name = "FILE", conflicts_with = "raw")]
+    from: Option<PathBuf>,
+    /// Folder into which a page, its charts and the raw data are written.
+    #[arg(long, value_name = "DIR")]
+    page: Option<PathBuf>,
+    /// Form of the figures on standard output.
+    #[arg(long, value_enum, default_value_t = GrowthOutput::Text, value_name = "FORMAT")]
+    output: GrowthOutput,
+}
+
+/// Form of what is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum GrowthOutput {
+    Text,
+    Json,
+}
+
+fn parse_sizes(text: &str) -> Result<(GrowthWorkload, Vec<usize>), String> {
+    let (name, sizes) = text.split_once('=').ok_or("WORKLOAD=N,N is expected")?;
+    let sizes =
+        sizes.split(',').map(|size| size.parse::<usize>().map_err(|error| format!("{size}: {error}")));
+    Ok((GrowthWorkload::from_str(name, false)?, sizes.collect::<Result<_, _>>()?))
+}
+
+/// Measures, prints the figures, and fails if one of them does not keep its law or has none because an answer was wrong.
+pub(crate) async fn run(subject: &SubjectArgs, args: &GrowthArgs) -> anyhow::Result<()> {
+    let mut failures = Vec::new();
+    let lines = match &args.from {
+        Some(file) => read_lines(file)?,
+        None => measure_all(subject, args, &mut failures).await?,
+    };
+    let points: Vec<GrowthPoint> = lines.iter().filter_map(GrowthLine::to_point).collect();
+    let judged = judge_all(&points);
+    match args.output {
+        GrowthOutput::Text => print!("{}", render_growth_text(&judged)),
+        GrowthOutput::Json => println!("{}", json!({ "figures": judged, "failures": failures })),
+    }
+    if let Some(folder) = &args.page {
+        let conditions = lines.iter().find_map(GrowthLine::to_conditions);
+        let conditions = conditions.context("there is no line of the run")?;
+        page::write_growth_page(folder, &judged, &conditions)?;
+        let raw = folder.join("growth.jsonl");
+        std::fs::write(&raw, "").with_context(|| format!("writing {}", raw.display()))?;
+        lines.iter().try_for_each(|line| append_line(&raw, line))?;
+        eprintln!("written: {}", folder.display());
+    }
+    let broken = judged.iter().filter(|figure| figure.breaks.is_some()).count();
+    if broken > 0 || !failures.is_empty() {
+        bail!("laws broken: {broken}; not measured: {}\n{}", failures.len(), failures.join("\n"));
+    }
+    Ok(())
+}
+
+fn render_growth_text(judged: &[JudgedFigure]) -> String {
+    let mut text = String::new();
+    for view in GrowthWorkload::ALL.map(GrowthWorkload::view) {
+        if let Some(table) = growth_table(view, judged) {
+            let _ = write!(text, "\n{}", table.to_text());
+        }
+    }
+    text + "\nlaws that are broken:\n" + &page::broken_laws(judged)
+}
+
+impl GrowthArgs {
+    /// Workloads that are run, each with its sizes in ascending order.
+    fn plan(&self) -> Vec<(GrowthWorkload, Vec<usize>)> {
+        let is_asked = |workload: &GrowthWorkload| self.only.is_empty() || self.only.contains(workload);
+        let sized = |workload: GrowthWorkload| {
+            let view = workload.view();
+            let own = || {
+                let largest = view.largest.iter().filter(|_| self.largest);
+                view.sizes.iter().chain(largest).copied().collect()
+            };
+            let named = self.sizes.iter().find(|(named, _)| *named == workload);
+            let mut sizes: Vec<usize> = named.map_or_else(own, |(_, sizes)| sizes.clone());
+            sizes.sort_unstable();
+            (workload, sizes)
+        };
+        GrowthWorkload::ALL.into_iter().filter(is_asked).map(sized).collect()
+    }
+
+    /// The options that repeat the run.
+    fn options(&self) -> String {
+        let mut text = String::new();
+        let name = |workload: &GrowthWorkload| workload.view().name;
+        if !self.only.is_empty() {
+            let _ = write!(text, " --only {}", self.only.iter().map(name).collect::<Vec<_>>().join(","));
+        }
+        if self.largest {
+            text += " --largest";
+        }
+        for (workload, sizes) in &self.sizes {
+            let sizes: Vec<String> = sizes.iter().map(ToString::to_string).collect();
+            let _ = write!(text, " --sizes {}={}", name(workload), sizes.join(","));
+        }
+        text + &format!(" --rest-seconds {} --flip-seconds {}", self.rest_seconds, self.flip_seconds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_name_their_workload() {
+        assert_eq!(parse_sizes("fan-out=10,20"), Ok((GrowthWorkload::FanOut, vec![10, 20])));
+        assert!(parse_sizes("fan-out").is_err() && parse_sizes("fan-out=x").is_err());
+        assert!(parse_sizes("none=1").is_err());
+    }
+}

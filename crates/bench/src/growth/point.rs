@@ -24,7 +24,7 @@ pub(crate) struct GrowthPoint {
     pub(crate) size: usize,
     /// Figures by name; the name has the unit.
     pub(crate) figures: Figures,
-    /// Requests by verb and what they address, of the last phase.
+    /// Requests by verb and what they address, while it was measured.
     pub(crate) requests: BTreeMap<String, u64>,
 }
 

@@ -1,14 +1,9 @@
 //! A first start, a rest, a restart of the API server, and a later start.
 
-use std::thread;
-use std::time::{Duration, Instant};
-
-use anyhow::ensure;
-use sandbox::{RequestVerb, SandboxServer};
+use std::time::Duration;
 
 use super::point::GrowthPoint;
-use super::running::{ANSWER_TIMEOUT, CHECK_INTERVAL, EmptyService, RunningFleet};
-use crate::compare::cluster::{PART_PATH, WIDGET_PATH};
+use super::running::{EmptyService, RunningFleet};
 use crate::compare::fleet::FleetShape;
 use crate::compare::session::{all_requests, by_address, count, lease_requests, status_writes};
 use crate::subject::SubjectArgs;
@@ -17,8 +12,6 @@ use crate::subject::SubjectArgs;
 pub(crate) const FAMILY_SIZE: usize = 10;
 /// Time for which the API server is away.
 const OUTAGE: Duration = Duration::from_secs(1);
-/// What has to be listed again after it.
-const PATHS: [&str; 2] = [WIDGET_PATH, PART_PATH];
 
 /// Measures this number of children, each with so many fields.
 pub(crate) async fn measure_lifecycle(
@@ -69,12 +62,7 @@ fn restart_server(
     fleet.process.reset_peak()?;
     fleet.cluster.server.forget_requests();
     fleet.cluster.restart_server(OUTAGE)?;
-    let begun = Instant::now();
-    while !PATHS.iter().all(|path| is_listed_again(&fleet.cluster.server, path)) {
-        ensure!(begun.elapsed() < ANSWER_TIMEOUT, "not everything was listed again: there are no figures");
-        fleet.process.check_alive()?;
-        thread::sleep(CHECK_INTERVAL);
-    }
+    fleet.wait_until_listed()?;
     fleet.settle("a restart of the API server")?;
     let server = &fleet.cluster.server;
     point.add([
@@ -85,11 +73,4 @@ fn restart_server(
     ]);
     point.requests = by_address(server);
     Ok(())
-}
-
-/// Whether a kind was listed since the requests were forgotten, and is watched again.
-fn is_listed_again(server: &SandboxServer, path: &str) -> bool {
-    let requests = server.logged_requests();
-    let mut of_kind = requests.iter().filter(|request| request.path == path).map(|request| request.verb);
-    of_kind.any(|verb| verb == RequestVerb::List) && of_kind.next_back() == Some(RequestVerb::Watch)
 }

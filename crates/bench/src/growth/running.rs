@@ -5,8 +5,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::ensure;
+use sandbox::{RequestVerb, SandboxServer};
 
-use crate::compare::cluster::{WIDGET_PATH, WidgetCluster};
+use crate::compare::cluster::{PART_PATH, WIDGET_PATH, WidgetCluster};
 use crate::compare::fleet::FleetShape;
 use crate::compare::observer::AnswerObserver;
 use crate::compare::process::SubjectProcess;
@@ -75,8 +76,20 @@ impl RunningFleet {
         self.process.stop()?;
         self.cluster.server.forget_requests();
         self.process = start_quietly(subject, &self.cluster.kubeconfig)?;
+        self.wait_until_listed()?;
         self.settle("a later start")?;
         Ok(self)
+    }
+
+    /// Waits until everything was listed since the requests were forgotten, and is watched. Answers that stand tell nothing of it.
+    pub(crate) fn wait_until_listed(&mut self) -> anyhow::Result<()> {
+        let begun = Instant::now();
+        while ![WIDGET_PATH, PART_PATH].iter().all(|path| is_listed(&self.cluster.server, path)) {
+            ensure!(begun.elapsed() < ANSWER_TIMEOUT, "not everything was listed: there are no figures");
+            self.process.check_alive()?;
+            thread::sleep(CHECK_INTERVAL);
+        }
+        Ok(())
     }
 
     /// Turns the first child of one parent after another at this rate; returns the processor time of a flip in ms.
@@ -107,4 +120,11 @@ pub(crate) fn start_quietly(subject: &SubjectArgs, kubeconfig: &Path) -> anyhow:
     let process = SubjectProcess::start(subject.command(kubeconfig)?, &log)?;
     std::fs::remove_file(&log)?;
     Ok(process)
+}
+
+/// Whether a kind was listed since the requests were forgotten, and is watched now.
+fn is_listed(server: &SandboxServer, path: &str) -> bool {
+    let requests = server.logged_requests();
+    let mut of_kind = requests.iter().filter(|request| request.path == path).map(|request| request.verb);
+    of_kind.any(|verb| verb == RequestVerb::List) && of_kind.next_back() == Some(RequestVerb::Watch)
 }

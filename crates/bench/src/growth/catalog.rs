@@ -34,6 +34,8 @@ pub(crate) struct GrowthFigure {
     /// Largest value at any size.
     pub(crate) ceiling: Option<f64>,
     pub(crate) noise: FigureNoise,
+    /// It is a time on the wall, which depends on what else the machine does.
+    pub(crate) is_wall_time: bool,
 }
 
 /// What a workload is.
@@ -51,29 +53,34 @@ pub(crate) struct GrowthView {
 
 /// One that is only shown.
 const fn shown(name: &'static str, heading: &'static str) -> GrowthFigure {
-    GrowthFigure { name, heading, exponent: None, ceiling: None, noise: RATIO_NOISE }
+    GrowthFigure { name, heading, exponent: None, ceiling: None, noise: RATIO_NOISE, is_wall_time: false }
 }
 
-const fn processor(name: &'static str, heading: &'static str, exponent: f64) -> GrowthFigure {
-    GrowthFigure { name, heading, exponent: Some(exponent), ceiling: None, noise: PROCESSOR_NOISE }
-}
-
-const fn memory(name: &'static str, heading: &'static str, exponent: f64) -> GrowthFigure {
-    GrowthFigure { name, heading, exponent: Some(exponent), ceiling: None, noise: MEMORY_NOISE }
-}
-
-const fn number(name: &'static str, heading: &'static str, exponent: f64) -> GrowthFigure {
-    GrowthFigure { name, heading, exponent: Some(exponent), ceiling: None, noise: COUNT_NOISE }
+/// A time on the wall, or a rate over it, which is only shown.
+const fn wall_time(name: &'static str, heading: &'static str) -> GrowthFigure {
+    GrowthFigure { is_wall_time: true, ..shown(name, heading) }
 }
 
 /// What an event costs.
 const fn rate(name: &'static str, heading: &'static str, exponent: f64) -> GrowthFigure {
-    GrowthFigure { name, heading, exponent: Some(exponent), ceiling: None, noise: RATIO_NOISE }
+    GrowthFigure { exponent: Some(exponent), ..shown(name, heading) }
+}
+
+const fn processor(name: &'static str, heading: &'static str, exponent: f64) -> GrowthFigure {
+    GrowthFigure { noise: PROCESSOR_NOISE, ..rate(name, heading, exponent) }
+}
+
+const fn memory(name: &'static str, heading: &'static str, exponent: f64) -> GrowthFigure {
+    GrowthFigure { noise: MEMORY_NOISE, ..rate(name, heading, exponent) }
+}
+
+const fn number(name: &'static str, heading: &'static str, exponent: f64) -> GrowthFigure {
+    GrowthFigure { noise: COUNT_NOISE, ..rate(name, heading, exponent) }
 }
 
 /// One that has no law of growth, but a largest value.
 const fn bounded(name: &'static str, heading: &'static str, ceiling: f64) -> GrowthFigure {
-    GrowthFigure { name, heading, exponent: None, ceiling: Some(ceiling), noise: RATIO_NOISE }
+    GrowthFigure { ceiling: Some(ceiling), ..shown(name, heading) }
 }
 
 const CHILD_FIGURES: [GrowthFigure; 14] = [
@@ -157,7 +164,7 @@ static FIREHOSE: GrowthView = GrowthView {
         memory("peak_mb", "peak memory, MB", 0.0),
         shown("peak_over_rest", "peak over rest"),
         number("writes", "writes to parents", 1.0),
-        shown("events_per_second", "events a second"),
+        wall_time("events_per_second", "events a second"),
     ],
 };
 
@@ -172,7 +179,7 @@ static BURST: GrowthView = GrowthView {
         shown("writes_per_parent", "writes per parent"),
         processor("processor_s", "processor, s", 1.0),
         shown("us_per_turn", "processor per turn, µs"),
-        shown("settled_s", "last turn to last answer, s"),
+        wall_time("settled_s", "last turn to last answer, s"),
     ],
 };
 
@@ -199,8 +206,8 @@ static DEPTH: GrowthView = GrowthView {
     figures: &[
         rate("writes_per_flip", CASCADE_NOTE, 1.0),
         rate("processor_ms_per_flip", "processor per flip, ms", 1.0),
-        shown("p50_ms", "leaf to root p50, ms"),
-        shown("max_ms", "leaf to root at most, ms"),
+        wall_time("p50_ms", "leaf to root p50, ms"),
+        wall_time("max_ms", "leaf to root at most, ms"),
     ],
 };
 
@@ -213,8 +220,8 @@ static FAN_OUT: GrowthView = GrowthView {
     figures: &[
         rate("writes_per_flip", CASCADE_NOTE, 0.0),
         rate("processor_ms_per_flip", "processor per flip, ms", 0.0),
-        shown("p50_ms", "leaf to root p50, ms"),
-        shown("max_ms", "leaf to root at most, ms"),
+        wall_time("p50_ms", "leaf to root p50, ms"),
+        wall_time("max_ms", "leaf to root at most, ms"),
     ],
 };
 

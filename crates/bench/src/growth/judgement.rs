@@ -22,6 +22,7 @@ pub(crate) struct JudgedFigure {
     pub(crate) law: Option<f64>,
     pub(crate) limit: Option<f64>,
     pub(crate) ceiling: Option<f64>,
+    pub(crate) is_wall_time: bool,
     /// What it breaks.
     pub(crate) breaks: Option<String>,
 }
@@ -48,6 +49,7 @@ impl JudgedFigure {
             law: figure.exponent,
             limit,
             ceiling: figure.ceiling,
+            is_wall_time: figure.is_wall_time,
             breaks: grows.or(over),
         }
     }

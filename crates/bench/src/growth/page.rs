@@ -12,6 +12,9 @@ use crate::compare::chart::{ChartPanel, render_panels};
 use crate::compare::machine::RunConditions;
 use crate::compare::summary::RoundSpread;
 
+/// Load average above which a machine does other work too.
+const MAX_QUIET_LOAD: f64 = 0.5;
+
 const HOW_TO_READ: &str = "\
 Every workload runs at several sizes, and each figure has a law: the exponent with which it may grow. 0 does not grow, 1 grows in
 proportion, 2 with the square. The exponent is the slope of the figure's logarithm over that of the size. It may exceed its law by
@@ -19,7 +22,7 @@ proportion, 2 with the square. The exponent is the slope of the figure's logarit
 3 % and 1.5 MB, counts that depend on what falls together to 5 % and one, what is divided by events to 10 %. Over a tenfold size 10 %
 of two values are 0.06 of an exponent. After each workload every parent is compared with what its children, counted one by one in
 the server's store, amount to; one wrong answer, and there are no figures. Processor time, memory and requests are what the kernel and
-the server count, and do not depend on what else the machine does as latencies do; these have no law here.
+the server count; latencies depend on what else the machine does, and have no law here.
 ";
 
 /// Writes the page into a folder. The raw data is written beside it.
@@ -28,15 +31,19 @@ pub(crate) fn write_growth_page(
     judged: &[JudgedFigure],
     conditions: &RunConditions,
 ) -> anyhow::Result<()> {
+    // Beside other work only what the kernel and the server count is a result.
+    let is_shared = conditions.load_before > MAX_QUIET_LOAD;
+    let counted: Vec<JudgedFigure> =
+        judged.iter().filter(|figure| !(is_shared && figure.is_wall_time)).cloned().collect();
     fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
     for workload in GrowthWorkload::ALL {
         let view = workload.view();
-        if let Some(chart) = render_growth_chart(view, judged) {
+        if let Some(chart) = render_growth_chart(view, &counted) {
             fs::write(folder.join(chart_name(view)), chart)?;
         }
     }
     let page = folder.join("growth.md");
-    fs::write(&page, render_growth_page(judged, conditions))
+    fs::write(&page, render_growth_page(&counted, conditions))
         .with_context(|| format!("writing {}", page.display()))
 }
 
@@ -54,6 +61,14 @@ fn render_growth_page(judged: &[JudgedFigure], conditions: &RunConditions) -> St
         raw data is `growth.jsonl`):\n\n```sh\ncargo build --profile dist -p rollcall --features cloud-history\n\
         cargo run --profile dist -p bench -- growth{options} --page crates/bench/results\n```\n"
     );
+    if conditions.load_before > MAX_QUIET_LOAD {
+        let _ = write!(
+            text,
+            "\nThe machine did other work meanwhile (load average {:.1} before): latencies are left out, and processor time is \
+            more than on a quiet machine.\n",
+            conditions.load_before
+        );
+    }
     let _ = write!(text, "\n## Laws that are broken\n\n{}", broken_laws(judged));
     let _ = write!(text, "\n## How to read it\n\n{HOW_TO_READ}");
     for view in GrowthWorkload::ALL.map(GrowthWorkload::view) {

@@ -23,6 +23,8 @@ use crate::families::{Families, ParentSort};
 use crate::flips::{FlipArgs, measure_flips};
 use crate::subject::SubjectArgs;
 
+/// Seconds that a service over nothing takes to come to rest.
+const EMPTY_SECONDS: usize = 4;
 /// Fields of a child of 0.8 kB, and of one of 7.8 kB.
 const SMALL_CHILD: usize = 1;
 const LARGE_CHILD: usize = 79;
@@ -49,13 +51,13 @@ pub(super) async fn measure_all(
     let plan = args.plan();
     let all: usize =
         plan.iter().flat_map(|(workload, sizes)| steps(*workload, sizes)).map(|step| step.1).sum();
-    let mut progress = RunProgress::begin(all + 1);
+    let mut progress = RunProgress::begin(all + EMPTY_SECONDS);
     progress.show(&format!("a service over nothing; all takes about {} min", all.div_ceil(60)));
     let conditions = RunConditions { options: args.options(), ..RunConditions::read()? };
     let mut lines = Vec::new();
     record(&mut lines, args.raw.as_deref(), GrowthLine::Run(conditions))?;
     let empty = measure_empty(subject).await?;
-    progress.step_by(1);
+    progress.step_by(EMPTY_SECONDS);
     for (workload, sizes) in &plan {
         for (sizes, seconds) in steps(*workload, sizes) {
             let texts: Vec<String> = sizes.iter().map(ToString::to_string).collect();
@@ -92,13 +94,13 @@ fn record(lines: &mut Vec<GrowthLine>, raw: Option<&Path>, line: GrowthLine) -> 
 fn steps(workload: GrowthWorkload, sizes: &[usize]) -> Vec<(Vec<usize>, usize)> {
     let seconds = |size: usize| match workload {
         GrowthWorkload::Children => 15 + size / 5_000,
-        GrowthWorkload::LargeChildren => 15 + size / 2_000,
+        GrowthWorkload::LargeChildren => 15 + size / 2_500,
         GrowthWorkload::Firehose => 10 + size / 10_000,
         GrowthWorkload::Burst => 10 + size / 500,
         GrowthWorkload::Unready => 70 + size / 500,
         GrowthWorkload::Depth => 12,
         GrowthWorkload::FanOut => 12 + size / 500,
-        GrowthWorkload::Parents => 55 + size / 1_000,
+        GrowthWorkload::Parents => 50 + size / 1_000,
         GrowthWorkload::Edits => 50 + size / 500,
         GrowthWorkload::Policies => 20 + size / 20,
     };

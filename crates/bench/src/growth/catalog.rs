@@ -83,7 +83,7 @@ const fn bounded(name: &'static str, heading: &'static str, ceiling: f64) -> Gro
     GrowthFigure { ceiling: Some(ceiling), ..shown(name, heading) }
 }
 
-const CHILD_FIGURES: [GrowthFigure; 14] = [
+const CHILD_FIGURES: [GrowthFigure; 15] = [
     memory("rest_mb", "at rest: memory above an empty service, MB", 1.0),
     shown("rest_bytes_per_child", "at rest: memory of a child, bytes"),
     bounded("rest_ratio", "at rest: as a multiple of small children", 1.1),
@@ -91,6 +91,8 @@ const CHILD_FIGURES: [GrowthFigure; 14] = [
     shown("start_us_per_child", "first start: processor per child, µs"),
     bounded("start_peak_over_rest", "first start: peak over rest", MAX_PEAK),
     processor("outage_processor_s", "API server restarted: processor, s", 1.0),
+    // A list that takes longer than two minutes is no sight: parents are told Unknown, which is counted as needless.
+    wall_time("outage_listed_s", "API server restarted: until all is listed, s"),
     bounded("outage_peak_over_rest", "API server restarted: peak over rest", MAX_PEAK),
     number("outage_requests", "API server restarted: requests", 1.0),
     bounded("outage_writes", "API server restarted: needless writes", 0.0),

@@ -1,6 +1,6 @@
 //! A first start, a rest, a restart of the API server, and a later start.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::point::GrowthPoint;
 use super::running::{EmptyService, RunningFleet};
@@ -62,7 +62,9 @@ fn restart_server(
     fleet.process.reset_peak()?;
     fleet.cluster.server.forget_requests();
     fleet.cluster.restart_server(OUTAGE)?;
+    let back = Instant::now();
     fleet.wait_until_listed()?;
+    point.add([("outage_listed_s", back.elapsed().as_secs_f64())]);
     fleet.settle("a restart of the API server")?;
     let server = &fleet.cluster.server;
     point.add([

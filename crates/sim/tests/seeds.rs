@@ -124,7 +124,7 @@ const SHARED_CHANGING_SEEDS: [u64; 58] = [
     410_771, 500_959, 563_626,
 ];
 /// Number of seeds among which each sabotage is to be noticed.
-const SABOTAGED_SEEDS: u64 = 200;
+const SABOTAGED_SEEDS: u64 = 400;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))

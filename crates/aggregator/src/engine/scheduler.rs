@@ -30,6 +30,10 @@ impl EvaluationScheduler {
     /// failed or is stuck. The delivery limits how often the result is written.
     pub(super) fn touch_evaluation(&mut self, id: EvaluationId, now: Time, origin: ChangeOrigin) {
         let Some(evaluation) = self.graph.evaluation_mut(id) else { return };
+        // Of a parent that the policy does not select nothing is told: one of hundreds of policies over a kind selects it.
+        if evaluation.observed.is_none() {
+            return;
+        }
         let Some((policy, PolicyGate { gate, .. })) = self.policies.find_gated(evaluation.policy) else {
             return;
         };

@@ -44,6 +44,8 @@ struct ListStart {
     revision: u64,
     after: String,
     continued: bool,
+    /// Number of objects after it, where a page before has counted them: counting takes as long as the list is.
+    left: Option<usize>,
 }
 
 pub(super) fn invalid_revision(text: &str) -> StoreRefusal {
@@ -80,14 +82,21 @@ pub(super) fn answer_list(
     let then = kind_store.objects_at(start.revision, &prefix, &start.after);
     let mut chosen = then.filter(|(_, object)| selector.matches(object));
     let page: Vec<_> = chosen.by_ref().take(most).collect();
-    let rest = chosen.count();
+    // Of a selection the server does not say how many are left.
+    let rest = match start.left {
+        Some(left) if selector.is_empty() => left.saturating_sub(page.len()),
+        None if selector.is_empty() => chosen.count(),
+        _ => usize::from(chosen.next().is_some()),
+    };
     let mut metadata = json!({"resourceVersion": start.revision.to_string()});
     if kind.traits.custom && view == ResponseForm::Whole {
         metadata["continue"] = json!("");
     }
     if rest > 0 {
         let last = page.last().map(|(key, _)| *key).unwrap_or_default();
-        metadata["continue"] = json!(continue_token(start.revision, last));
+        let left = selector.is_empty().then_some(rest);
+        let revision = i64::try_from(start.revision).unwrap_or(i64::MAX);
+        metadata["continue"] = json!(encode_token(revision, last, left));
         if selector.is_empty() {
             metadata["remainingItemCount"] = json!(rest);
         }
@@ -122,7 +131,7 @@ fn list_start(
                 "resourceVersionMatch is forbidden unless resourceVersion is provided",
             ));
         }
-        return Ok(ListStart { revision: current, after: String::new(), continued: false });
+        return Ok(ListStart { revision: current, after: String::new(), continued: false, left: None });
     };
     let asked: u64 = asked.parse().map_err(|_| invalid_revision(asked))?;
     let exact = match matching {
@@ -145,7 +154,12 @@ fn list_start(
     if exact && storage.has_forgotten(target.kind.storage, asked) {
         return Err(StoreRefusal::expired("The resourceVersion for the provided list is too old."));
     }
-    Ok(ListStart { revision: if exact { asked } else { current }, after: String::new(), continued: false })
+    Ok(ListStart {
+        revision: if exact { asked } else { current },
+        after: String::new(),
+        continued: false,
+        left: None,
+    })
 }
 
 fn continued_start(
@@ -155,15 +169,17 @@ fn continued_start(
 ) -> Result<ListStart, StoreRefusal> {
     let bad =
         || StoreRefusal::bad_request(format!("invalid continue token: continue key is not valid: {text}"));
-    let (revision, after) = read_token(text).ok_or_else(bad)?;
+    let (revision, after, left) = read_token(text).ok_or_else(bad)?;
     // A negative revision: the holder of this token was told that the rest may be inconsistent.
     let Ok(revision) = u64::try_from(revision) else {
-        return Ok(ListStart { revision: storage.revision(), after, continued: true });
+        return Ok(ListStart { revision: storage.revision(), after, continued: true, left: None });
     };
     if storage.has_forgotten(target.kind.storage, revision) {
-        return Err(StoreRefusal::expired(CONTINUE_TOO_OLD_MESSAGE).continued_by(encode_token(-1, &after)));
+        return Err(
+            StoreRefusal::expired(CONTINUE_TOO_OLD_MESSAGE).continued_by(encode_token(-1, &after, None))
+        );
     }
-    Ok(ListStart { revision, after, continued: true })
+    Ok(ListStart { revision, after, continued: true, left })
 }
 
 fn unsupported_match(what: &str) -> StoreRefusal {
@@ -204,20 +220,17 @@ pub(super) fn parse_number_param(request: &StoreRequest, name: &str) -> Result<O
     Ok(u64::try_from(number).ok())
 }
 
-/// Returns a continue token, opaque to clients: the revision and the last key shown, in hexadecimal.
-fn continue_token(revision: u64, last: &str) -> String {
-    encode_token(i64::try_from(revision).unwrap_or(i64::MAX), last)
-}
-
-fn encode_token(revision: i64, last: &str) -> String {
-    let text = json!({"rv": revision, "after": last}).to_string();
+/// Returns a continue token, opaque to clients: the revision, the last key shown and the number of those left, in hexadecimal.
+fn encode_token(revision: i64, last: &str, left: Option<usize>) -> String {
+    let text = json!({"rv": revision, "after": last, "left": left}).to_string();
     text.bytes().fold(String::new(), |token, byte| format!("{token}{byte:02x}"))
 }
 
-fn read_token(token: &str) -> Option<(i64, String)> {
+fn read_token(token: &str) -> Option<(i64, String, Option<usize>)> {
     let digits: Vec<u8> = token.chars().map(|c| u8::try_from(c.to_digit(16)?).ok()).collect::<Option<_>>()?;
     let bytes: Vec<u8> =
         digits.chunks(2).map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit)).collect();
     let value = parser::parse_json(&bytes).ok()?;
-    Some((value["rv"].as_i64()?, value["after"].as_str()?.to_owned()))
+    let left = value["left"].as_u64().and_then(|left| usize::try_from(left).ok());
+    Some((value["rv"].as_i64()?, value["after"].as_str()?.to_owned(), left))
 }

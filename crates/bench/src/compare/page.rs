@@ -22,7 +22,8 @@ one wrong answer in one round has no figures there.
 
 const NOT_MEASURED: &str = "\
 - A real API server. The server is the in-memory one of this repository, in a process of its own beside the subject; it has no
-  network, no admission, no latency of etcd. What it costs is in no figure.
+  network, no admission, no latency of etcd. What it costs is in no figure. What a flip costs Rollcall or another program over a real
+  one, with etcd, is printed by `cargo run -p acceptance --example flips -- NAME=PROGRAM…` once `tests/run` has built the servers.
 - Children of built-in kinds. Clients in Go read those as protobuf from a real server, which is cheaper for them than JSON; the
   children here are custom resources, which are JSON for every client on every server.
 - What else each subject does. Rollcall explains why a parent is not ready, keeps three conditions, serves metrics and a page,

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, ensure};
 
-use super::catalog::{ComparedSubject, SubjectRecipe};
+use super::catalog::{ComparedSubject, SubjectRecipe, SubjectRole};
 use crate::subject::SubjectArgs;
 
 /// A subject that can be started.
@@ -16,15 +16,24 @@ pub(crate) struct BuiltSubject {
     pub(crate) about: &'static str,
     /// Version of what it is made with.
     pub(crate) version: String,
+    pub(crate) role: SubjectRole,
     program: PathBuf,
+    /// With `{kubeconfig}` and `{port}` in place of what each start has its own of.
     args: Vec<String>,
 }
 
 impl BuiltSubject {
     /// The command that starts it with this kubeconfig.
     pub(crate) fn command(&self, kubeconfig: &Path) -> Command {
+        self.serving_command(kubeconfig, 0)
+    }
+
+    /// The same, listening at this port of the loopback address; 0 is any that is free.
+    pub(crate) fn serving_command(&self, kubeconfig: &Path, port: u16) -> Command {
+        let (port, file) = (port.to_string(), kubeconfig.to_string_lossy());
+        let args = self.args.iter().map(|arg| arg.replace("{port}", &port).replace("{kubeconfig}", &file));
         let mut command = Command::new(&self.program);
-        command.args(&self.args).env("KUBECONFIG", kubeconfig);
+        command.args(args).env("KUBECONFIG", kubeconfig);
         command
     }
 
@@ -50,12 +59,16 @@ pub(crate) fn build_subject(subject: &ComparedSubject, own: &SubjectArgs) -> any
     let cache = cache.canonicalize()?;
     let (program, args, version) = match subject.recipe {
         SubjectRecipe::Rollcall => rollcall(own)?,
-        SubjectRecipe::Go { folder, package } => {
-            let (source, program) = (source_folder(folder), cache.join(subject.name));
+        SubjectRecipe::Go { folder, package, args } => {
+            // Subjects that differ in their arguments alone are one file.
+            let file = format!("{folder}-{}", package.replace(['.', '/'], "-"));
+            let (source, program) = (source_folder(folder), cache.join(file));
             let mut go = Command::new("go");
             go.args(["build", "-mod=readonly", "-o"]).arg(&program).arg(package);
             run(go.current_dir(&source))?;
-            (program, Vec::new(), pinned_version(&source.join("go.mod"), subject.library)?)
+            let place = source.to_string_lossy();
+            let args = args.iter().map(|arg| arg.replace("{folder}", &place)).collect();
+            (program, args, pinned_version(&source.join("go.mod"), subject.library)?)
         }
         SubjectRecipe::Cargo { folder, binary } => {
             let (source, target) = (source_folder(folder), cache.join(folder));
@@ -79,7 +92,8 @@ pub(crate) fn build_subject(subject: &ComparedSubject, own: &SubjectArgs) -> any
             (env.join("bin/kopf"), args, pinned_version(&requirements, subject.library)?)
         }
     };
-    Ok(BuiltSubject { name: subject.name, about: subject.about, version, program, args })
+    let ComparedSubject { name, about, role, .. } = *subject;
+    Ok(BuiltSubject { name, about, version, role, program, args })
 }
 
 fn rollcall(own: &SubjectArgs) -> anyhow::Result<(PathBuf, Vec<String>, String)> {
@@ -88,7 +102,7 @@ fn rollcall(own: &SubjectArgs) -> anyhow::Result<(PathBuf, Vec<String>, String)>
     let hint = || format!("{}: build it, or name it by --rollcall", program.display());
     let output = Command::new(&program).arg("--version").output().with_context(hint)?;
     let version = String::from_utf8_lossy(&output.stdout).trim().trim_start_matches("rollcall ").to_owned();
-    let args = ["run", "--listen", "127.0.0.1:0", "--log-format", "json"];
+    let args = ["run", "--listen", "127.0.0.1:{port}", "--log-format", "json"];
     Ok((program, args.map(str::to_owned).to_vec(), version))
 }
 
@@ -130,6 +144,7 @@ mod tests {
                 "0.25.2",
             ),
             ("kube-core = \"1\"\nkube = { version = \"=5.0.0\", features = [] }", "kube", "5.0.0"),
+            ("tool k8s.io/x/v2\n\tk8s.io/x/v2 v2.18.0 // indirect", "k8s.io/x/v2", "2.18.0"),
             ("kopf-x==1\nkopf==1.45.2\n", "kopf", "1.45.2"),
         ];
         for (text, library, version) in cases {

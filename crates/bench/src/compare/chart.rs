@@ -60,14 +60,14 @@ pub(crate) struct ChartPanel {
 pub(crate) fn render_chart(summary: &RunSummary, view: &WorkloadView) -> Option<String> {
     let size = *summary.sizes(view.name).last()?;
     let panel = |column: &FigureColumn| {
-        let row = |(name, _, _): &(String, String, String)| {
+        let row = |name: &String| {
             let spread = match summary.disqualified(name, view.name, size) {
                 Some(why) => Err(why),
                 None => summary.spread(name, view.name, size, column.name).ok_or_else(|| "none".to_owned()),
             };
             (name.clone(), spread, *name == summary.subjects[0].0)
         };
-        let rows = summary.subjects.iter().map(row).collect();
+        let rows = summary.subjects_of(view.name).map(row).collect();
         ChartPanel { heading: column.heading.to_owned(), rows }
     };
     let panels: Vec<ChartPanel> = view.columns.iter().filter(|column| column.charted).map(panel).collect();

@@ -157,19 +157,29 @@ impl WidgetCluster {
 
     /// Number of parents whose answer is not what their children, counted one by one, amount to.
     pub(crate) fn wrong_answers(&self) -> usize {
-        let store = self.server.lock_store();
-        let mut unready: FxHashMap<String, bool> = FxHashMap::default();
-        for child in store.list_objects(CHILD_API_VERSION, "Part", "") {
-            let owner = child["metadata"]["ownerReferences"][0]["uid"].as_str().unwrap_or_default();
-            *unready.entry(owner.to_owned()).or_default() |= status_of(&child) != "True";
-        }
-        let parents = store.list_objects(CHILD_API_VERSION, "Widget", "");
+        let unready = self.unready_owners();
+        let parents = self.server.lock_store().list_objects(CHILD_API_VERSION, "Widget", "");
         let is_wrong = |parent: &Value| {
             let uid = parent["metadata"]["uid"].as_str().unwrap_or_default();
             let expected = if unready.get(uid) == Some(&false) { "True" } else { "False" };
             status_of(parent) != expected
         };
         parents.iter().filter(|parent| is_wrong(parent)).count()
+    }
+
+    /// Number of parents with a child that is not ready, counted one by one.
+    pub(crate) fn unready_parents(&self) -> usize {
+        self.unready_owners().values().filter(|is_unready| **is_unready).count()
+    }
+
+    /// Whether a child is not ready, by the UID of its parent.
+    fn unready_owners(&self) -> FxHashMap<String, bool> {
+        let mut unready: FxHashMap<String, bool> = FxHashMap::default();
+        for child in self.server.lock_store().list_objects(CHILD_API_VERSION, "Part", "") {
+            let owner = child["metadata"]["ownerReferences"][0]["uid"].as_str().unwrap_or_default();
+            *unready.entry(owner.to_owned()).or_default() |= status_of(&child) != "True";
+        }
+        unready
     }
 }
 

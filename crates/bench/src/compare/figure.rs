@@ -39,8 +39,11 @@ const REST_COLUMNS: [FigureColumn; 4] = [
     charted("processor_ms_per_minute", "processor, ms a minute"),
 ];
 
+/// Name of the workload of those that export answers.
+pub(crate) const SCRAPE_WORKLOAD: &str = "scrape";
+
 /// In the order of the page.
-pub(crate) const WORKLOADS: [WorkloadView; 6] = [
+pub(crate) const WORKLOADS: [WorkloadView; 7] = [
     WorkloadView {
         name: "start",
         about: "A process starts over parents that nobody has told anything yet. Its time ends when the last parent has the right answer; processor time and memory are taken when it has come to rest.",
@@ -98,6 +101,21 @@ pub(crate) const WORKLOADS: [WorkloadView; 6] = [
         about: "Nothing happens to 110 parents, none of which is ready. All subjects run side by side, each over a server of its own.",
         columns: &REST_COLUMNS,
         fitted: &[],
+    },
+    WorkloadView {
+        name: SCRAPE_WORKLOAD,
+        about: "Nothing happens to parents one in ten of which is not ready, and their metrics are scraped as Prometheus does. Only programs whose metrics say which parents are not ready take part, side by side over one server: those of the other controllers are about themselves and name no parent. Each answer is compared with the children. Rollcall counts parents by verdict, has several series for each that is not ready, at most 500 of them by default, and its own metrics; kube-state-metrics has series for every parent, reads what Rollcall wrote, and costs this on top of it.",
+        columns: &[
+            charted("processor_ms_per_scrape", "processor per scrape, ms"),
+            charted("sent_kb", "sent per scrape, kB"),
+            listed("text_kb", "of text, kB"),
+            listed("samples", "samples"),
+            charted("p50_ms", "time of a scrape p50, ms"),
+            listed("p99_ms", "p99, ms"),
+            charted("rest_mb", "memory at rest, MB"),
+            listed("scraped_mb", "memory after the scrapes, MB"),
+        ],
+        fitted: &["processor_ms_per_scrape", "sent_kb"],
     },
 ];
 

@@ -25,6 +25,9 @@ pub(crate) struct RunConditions {
     pub(crate) rate: u32,
     pub(crate) flip_seconds: u32,
     pub(crate) rest_seconds: u32,
+    /// Scrapes of each subject that exports answers.
+    #[serde(default)]
+    pub(crate) scrapes: u32,
 }
 
 impl RunConditions {

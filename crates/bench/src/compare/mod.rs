@@ -4,6 +4,7 @@ mod build;
 mod catalog;
 pub(crate) mod chart;
 pub(crate) mod cluster;
+mod exposition;
 pub(crate) mod figure;
 pub(crate) mod fleet;
 pub(crate) mod machine;
@@ -13,6 +14,8 @@ mod page;
 pub(crate) mod process;
 pub(crate) mod progress;
 mod rest;
+mod scrape;
+mod scrape_client;
 pub(crate) mod session;
 pub(crate) mod summary;
 pub(crate) mod table;
@@ -60,6 +63,12 @@ pub(crate) struct CompareArgs {
     /// Seconds of each rest. Both are measured once.
     #[arg(long, default_value_t = 60, value_name = "SECONDS")]
     rest_seconds: u32,
+    /// Scrapes of each subject that exports answers, at every size.
+    #[arg(long, default_value_t = 100, value_name = "N")]
+    scrapes: usize,
+    /// Measures scrapes alone.
+    #[arg(long)]
+    scrapes_only: bool,
     /// Longest time that an answer is waited for.
     #[arg(long, default_value_t = 45, value_name = "SECONDS")]
     patience: u64,
@@ -103,22 +112,29 @@ async fn measure(own: &SubjectArgs, args: &CompareArgs) -> anyhow::Result<PathBu
     std::fs::write(&file, "").with_context(|| format!("writing {}", file.display()))?;
     append_line(&file, &RawLine::Run(args.conditions().await?))?;
     let subjects = build_all(own, args, &file)?;
-    let mut progress = RunProgress::begin(steps(args, subjects.len()));
+    let controllers: Vec<BuiltSubject> =
+        subjects.iter().filter(|subject| args.is_measured_whole(subject)).cloned().collect();
+    let mut progress = RunProgress::begin(steps(args, controllers.len()));
     for round in 0..args.rounds {
         for size in &args.sizes {
-            for turn in 0..subjects.len() {
-                let subject = &subjects[(turn + usize::try_from(round)?) % subjects.len()];
+            for turn in 0..controllers.len() {
+                let subject = &controllers[(turn + usize::try_from(round)?) % controllers.len()];
                 progress.show(&format!("round {}, {} at {size}×", round + 1, subject.name));
                 for measurement in session::run_session(subject, args.plan(round, *size)).await? {
                     append_line(&file, &RawLine::Measurement(measurement))?;
                 }
                 progress.step();
             }
+            progress.show(&format!("round {}, scrapes at {size}×", round + 1));
+            for measurement in scrape::run_scrapes(&subjects, args.plan(round, *size), args.scrapes).await? {
+                append_line(&file, &RawLine::Measurement(measurement))?;
+            }
+            progress.step();
         }
     }
-    progress.show("all subjects at rest, side by side");
-    for workload in rest::RESTS {
-        for measurement in rest::run_rest(&subjects, args.plan(0, 1), workload, args.rest_seconds).await? {
+    for workload in rest::RESTS.into_iter().filter(|_| !controllers.is_empty()) {
+        progress.show("all subjects at rest, side by side");
+        for measurement in rest::run_rest(&controllers, args.plan(0, 1), workload, args.rest_seconds).await? {
             append_line(&file, &RawLine::Measurement(measurement))?;
         }
         progress.step();
@@ -127,9 +143,10 @@ async fn measure(own: &SubjectArgs, args: &CompareArgs) -> anyhow::Result<PathBu
     Ok(file)
 }
 
-fn steps(args: &CompareArgs, subjects: usize) -> usize {
-    usize::try_from(args.rounds).unwrap_or(usize::MAX).saturating_mul(args.sizes.len() * subjects)
-        + rest::RESTS.len()
+fn steps(args: &CompareArgs, controllers: usize) -> usize {
+    let rests = if controllers == 0 { 0 } else { rest::RESTS.len() };
+    let rounds = usize::try_from(args.rounds).unwrap_or(usize::MAX);
+    rounds.saturating_mul(args.sizes.len() * (controllers + 1)) + rests
 }
 
 /// Builds every subject that was asked for. One that cannot be built is named, in the raw data too.
@@ -156,6 +173,11 @@ fn build_all(own: &SubjectArgs, args: &CompareArgs, file: &Path) -> anyhow::Resu
 }
 
 impl CompareArgs {
+    /// Whether a subject is measured with every workload, not with scrapes alone.
+    fn is_measured_whole(&self, subject: &BuiltSubject) -> bool {
+        !self.scrapes_only && subject.role.writes_answers()
+    }
+
     fn plan(&self, round: u32, size: usize) -> SessionPlan {
         SessionPlan {
             round,
@@ -169,8 +191,8 @@ impl CompareArgs {
 
     async fn conditions(&self) -> anyhow::Result<RunConditions> {
         let sizes: Vec<String> = self.sizes.iter().map(ToString::to_string).collect();
-        let options = format!(
-            "--parents {} --children {} --sizes {} --rounds {} --rate {} --seconds {} --rest-seconds {} --patience {}",
+        let mut options = format!(
+            "--parents {} --children {} --sizes {} --rounds {} --rate {} --seconds {} --rest-seconds {} --scrapes {} --patience {}",
             self.parents,
             self.children,
             sizes.join(","),
@@ -178,8 +200,12 @@ impl CompareArgs {
             self.rate,
             self.seconds,
             self.rest_seconds,
+            self.scrapes,
             self.patience
         );
+        if self.scrapes_only {
+            options += " --scrapes-only";
+        }
         let one = WidgetCluster::serve(1, self.children, |_| false).await?;
         Ok(RunConditions {
             child_bytes: one.child_bytes()?,
@@ -188,6 +214,7 @@ impl CompareArgs {
             rate: self.rate,
             flip_seconds: self.seconds,
             rest_seconds: self.rest_seconds,
+            scrapes: u32::try_from(self.scrapes)?,
             ..RunConditions::read()?
         })
     }

@@ -32,6 +32,9 @@ const NOT_MEASURED: &str = "\
 - Faults: lost watches, refused writes, other writers, clocks. What Rollcall does then is in tests/README.md.
 - Kopf with handlers for events of children, which answer sooner than its timer. The timer is what its documentation shows for
   conditions of several objects.
+- What Prometheus does with a scrape: parsing it and keeping its series cost it in proportion to the samples. Scrapes follow one
+  another without the usual half minute, in which caches of the processor get cold.
+- kube-state-metrics in shards.
 ";
 
 /// Writes the page into a folder.
@@ -90,13 +93,14 @@ fn render_conditions(summary: &RunSummary, conditions: &RunConditions) -> String
     };
     let mut text = format!(
         "Measured on {processors} cores of {processor}{shared}; {memory_gb:.0} GB, Linux {kernel}. {}. A child has {} bytes. \
-        {} rounds, {} flips a second for {} s, {} s of rest.\n\n",
+        {} rounds, {} flips a second for {} s, {} s of rest, {} scrapes.\n\n",
         conditions.toolchains.join("; "),
         conditions.child_bytes,
         conditions.rounds,
         conditions.rate,
         conditions.flip_seconds,
         conditions.rest_seconds,
+        conditions.scrapes,
     );
     text += "To measure it again, in a checkout, with Go and Python installed (the raw data is `raw.jsonl`):\n\n```sh\n";
     text += "cargo build --profile dist -p rollcall --features cloud-history\n";
@@ -128,9 +132,10 @@ fn render_losses(summary: &RunSummary) -> String {
                     spread.map(|spread| spread.median)
                 };
                 let Some(ours) = median(own) else { continue };
-                let others = summary.subjects[1..].iter();
-                let mut better: Vec<_> = others
-                    .filter_map(|(name, _, _)| Some((median(name)?, name)))
+                let mut better: Vec<_> = summary
+                    .subjects_of(view.name)
+                    .filter(|name| *name != own)
+                    .filter_map(|name| Some((median(name)?, name)))
                     .filter(|(theirs, _)| number_text(*theirs) != number_text(ours) && *theirs < ours)
                     .collect();
                 better.sort_by(|one, other| one.0.total_cmp(&other.0));

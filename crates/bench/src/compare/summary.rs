@@ -1,5 +1,6 @@
 //! Medians with minimum and maximum, ratios within rounds, and exponents over sizes.
 
+use super::catalog::takes_part;
 use super::measurement::{Measurement, RawLine};
 
 /// A figure over all rounds.
@@ -48,6 +49,11 @@ impl RunSummary {
             }
         }
         summary
+    }
+
+    /// Names of the subjects that have a part in a workload.
+    pub(crate) fn subjects_of(&self, workload: &str) -> impl Iterator<Item = &String> {
+        self.subjects.iter().map(|(name, _, _)| name).filter(move |name| takes_part(name, workload))
     }
 
     /// Numbers of parents and of children at which a workload was run, in ascending order.

@@ -21,7 +21,7 @@ impl FigureTable {
     ) -> FigureTable {
         let headings = view.columns.iter().map(|column| column.heading.to_owned());
         let head = std::iter::once("subject".to_owned()).chain(headings).collect();
-        let rows = summary.subjects.iter().map(|(subject, _, _)| {
+        let rows = summary.subjects_of(view.name).map(|subject| {
             let mut row = vec![subject.clone()];
             if let Some(why) = summary.disqualified(subject, view.name, size) {
                 row.push(why);
@@ -70,7 +70,7 @@ impl FigureTable {
         let sizes = summary.sizes("start");
         let (first, last) = (*sizes.first()?, *sizes.last()?);
         let more = super::session::count((last.0 * last.1).checked_sub(first.0 * first.1)?);
-        let rows = summary.subjects.iter().map(|(subject, _, _)| {
+        let rows = summary.subjects_of("start").map(|subject| {
             let of = |figure: &str| {
                 let at = |size| summary.spread(subject, "start", size, figure).map(|spread| spread.median);
                 let per_child = (at(last)? - at(first)?) * 1e3 / more;

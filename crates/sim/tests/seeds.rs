@@ -29,7 +29,7 @@ use sim::{
 /// Default number of seeds.
 const SEEDS: u64 = 300;
 /// First seed of the range.
-const FIRST_SEED: u64 = 32_600;
+const FIRST_SEED: u64 = 32_900;
 /// Seeds that found a fault of the product or of its judge: each is played every time, with the streams it was found with.
 const REMEMBERED_SEEDS: [SeedToPlay; 13] = [
     (920_154, BEFORE_SHADOW_MODE),

@@ -59,9 +59,11 @@ pub struct ReadinessGroupSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub after: Vec<EarlierGroup>,
-    /// Coalesces successive changes into one status write, as in a policy. Not shorter than the defaults: writes are shared by all.
-    #[serde(default)]
-    pub debounce: DebounceSpec,
+    /// Coalesces successive changes into one status write, as in a policy. Not shorter than the defaults, `quiet: 100ms` and
+    /// `cap: 1s`: writes are shared by all.
+    // Without a default in the schema: whoever reads the group by an older version would find a field that it does not know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub debounce: Option<DebounceSpec>,
     /// Time without any member created, deleted or changed in its spec before a new generation of the group is judged.
     /// Defaults to `5s`.
     #[serde(default = "five_seconds")]

@@ -360,3 +360,16 @@ fn the_resources_are_called_as_users_call_them() {
     ]);
     assert_eq!(said, [policies, groups, records]);
 }
+
+/// The API server writes a default into what it shows of every stored group, and a version that does not know the field refuses
+/// the group: during an upgrade the one before this, and on the way back.
+#[test]
+fn no_field_of_groups_is_given_a_value_that_the_version_before_does_not_know() {
+    let schema = serde_json::to_value(ReadinessGroup::crd()).unwrap();
+    let spec =
+        &schema["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"];
+    let fields = spec.as_object().unwrap().iter();
+    let defaulted: Vec<&str> =
+        fields.filter(|(_, field)| !field["default"].is_null()).map(|(name, _)| &**name).collect();
+    assert_eq!(defaulted, ["availability", "grace", "hold", "limits", "settle"]);
+}

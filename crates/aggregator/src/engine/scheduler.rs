@@ -32,6 +32,10 @@ impl EvaluationScheduler {
         let Some(evaluation) = self.graph.evaluation_mut(id) else { return };
         // Of a parent that the policy does not select nothing is told: one of hundreds of policies over a kind selects it.
         if evaluation.observed.is_none() {
+            // One that awaited a child when the policy ceased to select its parent awaits nothing any more.
+            if evaluation.queue.is_deferred() {
+                self.queue.enqueue(id, evaluation, now, origin);
+            }
             return;
         }
         let Some((policy, PolicyGate { gate, .. })) = self.policies.find_gated(evaluation.policy) else {

@@ -73,7 +73,7 @@ pub(super) fn policy_spec(group: &ReadinessGroupSpec) -> Result<ReadinessPolicyS
     }
     Ok(ReadinessPolicySpec {
         children,
-        debounce: group.debounce.clone(),
+        debounce: group.debounce.clone().unwrap_or_default(),
         settle: group.settle.clone(),
         hold: group.hold.clone(),
         availability: group.availability,

@@ -43,6 +43,8 @@ struct KnownOfWorkload {
 #[derive(Clone, Copy, Debug)]
 struct WholeModel {
     replicas: i64,
+    /// The generation that was observed then.
+    first: i64,
     /// The newest generation since of which each has the same template as the one before.
     generation: i64,
     template: u64,
@@ -116,6 +118,7 @@ impl ModelWorkload {
                 None => None,
                 Some((before, true)) => has_whole.then_some(WholeModel {
                     replicas: self.replicas,
+                    first: before.generation,
                     generation: before.generation,
                     template: before.template,
                 }),
@@ -134,7 +137,8 @@ impl ModelWorkload {
         let follows = whole.template == self.template && self.generation <= whole.generation + 1;
         let generation = if follows || self.is_observed() { self.generation } else { whole.generation };
         let template = if self.is_observed() { self.template } else { whole.template };
-        WholeModel { replicas: whole.replicas, generation, template }
+        let first = if self.is_observed() { self.generation } else { whole.first };
+        WholeModel { replicas: whole.replicas, first, generation, template }
     }
 
     /// It may also be read as before.
@@ -155,8 +159,9 @@ impl ModelWorkload {
     }
 
     fn weigh(&self, whole: Option<WholeModel>, budgets: &[SimBudget]) -> ModelSteadiness {
-        let is_scaled_version =
-            |whole: WholeModel| whole.template == self.template && self.observed <= whole.generation;
+        let is_scaled_version = |whole: WholeModel| {
+            whole.template == self.template && (whole.first..=whole.generation).contains(&self.observed)
+        };
         let is_only_scaled = whole.is_some_and(is_scaled_version);
         let whole = whole.map(|whole| whole.replicas);
         let counted = whole.map_or(self.wanted, |whole| whole.min(self.wanted));

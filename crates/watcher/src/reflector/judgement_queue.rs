@@ -2,7 +2,8 @@
 //!
 //! The queue has no threads and no clock: the owner of threads takes from it, and the simulator does so when it likes.
 //! Rules take turns, each has one object evaluated at a time, and none holds more than is still free: a rule that is slow
-//! costs the others neither time nor room. Where groups bring a rule, so it is with each namespace in which it is evaluated.
+//! costs the others neither time nor room. Where groups bring a rule, the namespaces in which it is evaluated share its turns, one
+//! after the other, and each has room of its own.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -68,11 +69,21 @@ struct RuleBacklog {
     running: Option<u64>,
 }
 
+/// The turns within a rule.
+#[derive(Debug, Default)]
+struct RuleTurns {
+    /// Those whose turn comes.
+    ready: VecDeque<TurnTaker>,
+    /// Number of the judgement that is being evaluated.
+    running: Option<u64>,
+}
+
 #[derive(Debug, Default)]
 struct QueueState {
-    rules: FxHashMap<TurnTaker, RuleBacklog>,
-    /// Those whose turn comes.
-    turns: VecDeque<TurnTaker>,
+    backlogs: FxHashMap<TurnTaker, RuleBacklog>,
+    rules: FxHashMap<RuleId, RuleTurns>,
+    /// Rules whose turn comes: each has as many turns as any other, however many namespaces share them.
+    turns: VecDeque<RuleId>,
     bytes: usize,
     next_number: u64,
 }
@@ -127,6 +138,58 @@ impl RuleBacklog {
     }
 }
 
+impl QueueState {
+    /// It takes its turn among those of its rule.
+    fn queue_turn(&mut self, turn: TurnTaker) {
+        let rule_id = turn.rule;
+        let rule = self.rules.entry(rule_id).or_default();
+        if rule.ready.is_empty() && rule.running.is_none() {
+            self.turns.push_back(rule_id);
+        }
+        rule.ready.push_back(turn);
+    }
+
+    /// Takes the next object of a rule of which none is being evaluated. A kind may have been forgotten since its turn was
+    /// queued, and its rules be others.
+    fn take_of(&mut self, rule_id: RuleId) -> Option<Judgement> {
+        let rule = self.rules.get_mut(&rule_id).filter(|rule| rule.running.is_none())?;
+        while let Some(turn) = rule.ready.pop_front() {
+            let backlog = self.backlogs.get_mut(&turn).filter(|backlog| backlog.running.is_none());
+            let Some(backlog) = backlog else { continue };
+            let Some(taken) = backlog.order.pop_front().and_then(|uid| backlog.waiting.remove(&uid)) else {
+                continue;
+            };
+            backlog.bytes -= taken.bytes();
+            self.bytes -= taken.bytes();
+            (backlog.running, rule.running) = (Some(taken.number), Some(taken.number));
+            return Some(taken);
+        }
+        self.rules.remove(&rule_id);
+        None
+    }
+
+    fn finish(&mut self, turn: TurnTaker, number: u64) {
+        let Some(backlog) = self.backlogs.get_mut(&turn).filter(|held| held.running == Some(number)) else {
+            return;
+        };
+        backlog.running = None;
+        let is_done = backlog.order.is_empty();
+        let rule_id = turn.rule;
+        let rule = self.rules.entry(rule_id).or_default();
+        rule.running = None;
+        if is_done {
+            self.backlogs.remove(&turn);
+        } else {
+            rule.ready.push_back(turn);
+        }
+        if rule.ready.is_empty() {
+            self.rules.remove(&rule_id);
+        } else {
+            self.turns.push_back(rule_id);
+        }
+    }
+}
+
 impl JudgementQueue {
     /// Has rules evaluated by the threads that take from the queue, from now on.
     pub(super) fn set_waker(&self, wake: Box<dyn Fn() + Send + Sync>) {
@@ -156,17 +219,17 @@ impl JudgementQueue {
         let (turn, bytes) = (judgement.turn_taker(), judgement.bytes());
         let uid = UidKey::from_text(&judgement.uid);
         let mut state = self.lock();
-        let QueueState { rules, turns, bytes: all_bytes, next_number } = &mut *state;
+        let QueueState { backlogs, bytes: all_bytes, next_number, .. } = &mut *state;
         let free = MAX_WAITING_BYTES.saturating_sub(*all_bytes);
         // A rule for which nothing waits takes one object, however large that is.
         let waits_elsewhere = |(other, held): (&TurnTaker, &RuleBacklog)| {
             other.rule == turn.rule && *other != turn && !held.order.is_empty()
         };
-        let is_crowded = bytes > free && rules.iter().any(waits_elsewhere);
-        if is_crowded && !rules.contains_key(&turn) {
+        let is_crowded = bytes > free && backlogs.iter().any(waits_elsewhere);
+        if is_crowded && !backlogs.contains_key(&turn) {
             return false;
         }
-        let rule = rules.entry(turn.clone()).or_default();
+        let rule = backlogs.entry(turn.clone()).or_default();
         if let Some(held) = rule.waiting.get_mut(&uid) {
             if held.age() > judgement.age() && !is_stored() {
                 return true;
@@ -187,13 +250,14 @@ impl JudgementQueue {
         }
         judgement.number = *next_number;
         *next_number += 1;
-        if rule.order.is_empty() && rule.running.is_none() {
-            turns.push_back(turn);
-        }
+        let was_idle = rule.order.is_empty() && rule.running.is_none();
         rule.order.push_back(uid);
         rule.waiting.insert(uid, judgement);
         rule.bytes += bytes;
         *all_bytes += bytes;
+        if was_idle {
+            state.queue_turn(turn);
+        }
         drop(state);
         self.wake();
         true
@@ -202,19 +266,11 @@ impl JudgementQueue {
     /// Takes the next object of the next rule. Give it back with [`JudgementQueue::finish`].
     pub(super) fn take(&self, now: Time) -> Option<Judgement> {
         let mut state = self.lock();
-        let state = &mut *state;
-        while let Some(turn) = state.turns.pop_front() {
-            // A kind may have been forgotten since, and its rules be others.
-            let Some(rule) = state.rules.get_mut(&turn).filter(|rule| rule.running.is_none()) else {
-                continue;
-            };
-            let Some(mut taken) = rule.order.pop_front().and_then(|uid| rule.waiting.remove(&uid)) else {
-                continue;
-            };
-            rule.bytes -= taken.bytes();
-            state.bytes -= taken.bytes();
-            (rule.running, taken.taken_at) = (Some(taken.number), now);
-            return Some(taken);
+        while let Some(rule) = state.turns.pop_front() {
+            if let Some(mut taken) = state.take_of(rule) {
+                taken.taken_at = now;
+                return Some(taken);
+            }
         }
         None
     }
@@ -223,32 +279,23 @@ impl JudgementQueue {
     pub(super) fn finish(&self, judgement: Judgement) {
         let (turn, number) = (judgement.turn_taker(), judgement.number);
         drop(judgement);
-        let mut state = self.lock();
-        let state = &mut *state;
-        let Some(rule) = state.rules.get_mut(&turn).filter(|rule| rule.running == Some(number)) else {
-            return;
-        };
-        rule.running = None;
-        if rule.order.is_empty() {
-            state.rules.remove(&turn);
-        } else {
-            state.turns.push_back(turn);
-        }
+        self.lock().finish(turn, number);
     }
 
     /// Forgets everything of a kind: by what it is judged is not known any more.
     pub(super) fn forget_kind(&self, kind: KindId) {
         let mut state = self.lock();
         let state = &mut *state;
-        let gone = state.rules.extract_if(|turn, _| turn.rule.0 == kind).map(|(_, rule)| rule.bytes);
+        let gone = state.backlogs.extract_if(|turn, _| turn.rule.0 == kind).map(|(_, rule)| rule.bytes);
         state.bytes -= gone.sum::<usize>();
+        state.rules.retain(|rule, _| rule.0 != kind);
     }
 
     /// Returns `true` if there is room for another object of this kind, or no use in waiting for it.
     pub(super) fn has_room(&self, kind: KindId, now: Time) -> bool {
         let state = self.lock();
         let free = MAX_WAITING_BYTES.saturating_sub(state.bytes);
-        state.rules.iter().filter(|(turn, _)| turn.rule.0 == kind).all(|(_, rule)| {
+        state.backlogs.iter().filter(|(turn, _)| turn.rule.0 == kind).all(|(_, rule)| {
             rule.bytes + ORDINARY_BYTES <= free
                 || rule.oldest().is_none_or(|oldest| now - oldest.since >= ROOM_WAIT_LIMIT)
         })
@@ -262,7 +309,7 @@ impl JudgementQueue {
     /// Returns `true` if all objects of a kind are evaluated that began to wait before this number was given.
     pub(super) fn is_done_before(&self, kind: KindId, number: u64) -> bool {
         let state = self.lock();
-        let mut rules = state.rules.iter().filter(|(turn, _)| turn.rule.0 == kind).map(|(_, rule)| rule);
+        let mut rules = state.backlogs.iter().filter(|(turn, _)| turn.rule.0 == kind).map(|(_, rule)| rule);
         rules.all(|rule| {
             let first = rule.oldest().map(|oldest| oldest.number).into_iter().chain(rule.running).min();
             first.is_none_or(|first| first >= number)
@@ -276,14 +323,14 @@ impl JudgementQueue {
             let waiting = backlog.order.iter().filter_map(|uid| backlog.waiting.get(uid));
             waiting.take_while(|judgement| now - judgement.since >= age).count()
         };
-        let of_rule = state.rules.iter().filter(|(turn, _)| turn.rule == rule);
+        let of_rule = state.backlogs.iter().filter(|(turn, _)| turn.rule == rule);
         u64::try_from(of_rule.map(|(_, backlog)| overdue(backlog)).sum::<usize>()).unwrap_or(u64::MAX)
     }
 
     /// Number of objects that wait, one for each rule that they await, and the bytes held for them.
     pub(super) fn size(&self) -> (usize, usize) {
         let state = self.lock();
-        (state.rules.values().map(|rule| rule.order.len()).sum(), state.bytes)
+        (state.backlogs.values().map(|rule| rule.order.len()).sum(), state.bytes)
     }
 }
 

@@ -3,13 +3,15 @@
 //! that kind in one namespace: the authors of two groups with the same text have nothing else in common.
 
 use std::collections::BTreeMap;
+use std::hash::{Hash as _, Hasher as _};
+use std::iter;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aggregator::KindId;
 use readiness::Time;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHasher};
 
-use super::rule_overruns::RuleOverruns;
+use super::rule_overruns::{MAX_OVERRUNS_IN_ALL, RuleOverruns};
 use crate::plan::{AssessmentRule, RuleSharing, UserRule};
 
 /// Most objects of which overruns of a rule are remembered, and most in a namespace that has them for itself.
@@ -20,8 +22,8 @@ const MAX_REMEMBERED_OF_NAMESPACE: usize = 128;
 /// there may be rules of groups: whoever alters a letter of the rule has its overruns for himself as well.
 const MAX_SEPARATE_NAMESPACES: usize = 512;
 
-/// What shares the overruns of a rule that nothing has for itself.
-const SHARED: &str = "";
+/// Number of parts that share the overruns of those for which there is no room, by a hash of the namespace.
+const SHARED_PARTS: u64 = 64;
 
 /// What is suspended of a rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,11 +40,19 @@ pub struct RuleSuspension {
 #[derive(Debug, Default)]
 pub(super) struct RuleBreaker {
     shared_by: RuleSharing,
-    /// By namespace, as far as those have them for themselves, else by [`SHARED`].
-    overruns: Mutex<OverrunsByNamespace>,
+    overruns: Mutex<HeldOverruns>,
 }
 
-type OverrunsByNamespace = FxHashMap<Box<str>, RuleOverruns>;
+/// Overruns of a rule.
+#[derive(Debug, Default)]
+struct HeldOverruns {
+    /// Of all objects, where those of the kind share them; else only their number counts, for the namespaces that have any.
+    whole: RuleOverruns,
+    /// Of each namespace that has them for itself.
+    separate: FxHashMap<Box<str>, RuleOverruns>,
+    /// Of those for which there was no room.
+    shared: FxHashMap<u64, RuleOverruns>,
+}
 
 /// Namespace and uid of an object.
 type GuardedObject<'o> = (&'o str, &'o str);
@@ -52,65 +62,90 @@ impl RuleBreaker {
         RuleBreaker { shared_by, overruns: Mutex::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, OverrunsByNamespace> {
+    fn lock(&self) -> MutexGuard<'_, HeldOverruns> {
         self.overruns.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The part of the overruns that an object of this namespace shares, as far as there is room for one of its own.
-    fn part_of<'n>(&self, namespace: &'n str, held: &mut OverrunsByNamespace, now: Time) -> &'n str {
-        if self.shared_by == RuleSharing::Kind || held.contains_key(namespace) {
-            return self.own_part(namespace);
-        }
-        if held.len() >= MAX_SEPARATE_NAMESPACES {
-            held.retain(|_, overruns| !overruns.is_forgotten(now));
-        }
-        if held.len() >= MAX_SEPARATE_NAMESPACES { SHARED } else { namespace }
-    }
-
-    fn own_part<'n>(&self, namespace: &'n str) -> &'n str {
-        match self.shared_by {
-            RuleSharing::Kind => SHARED,
-            RuleSharing::Namespace => namespace,
-        }
     }
 
     /// Returns `true` if the rule may be evaluated on this object now.
     pub(super) fn admits(&self, (namespace, uid): GuardedObject<'_>, now: Time) -> bool {
         let held = self.lock();
-        let part = held.get(self.own_part(namespace)).or_else(|| held.get(SHARED));
-        part.is_none_or(|overruns| overruns.admits(uid, now))
+        match self.shared_by {
+            RuleSharing::Kind => held.whole.admits(uid, now),
+            RuleSharing::Namespace => held
+                .of_namespace(namespace)
+                .is_none_or(|overruns| overruns.admits(uid, now) && !held.is_too_much(overruns, now)),
+        }
     }
 
     /// Notes whether an evaluation exceeded its limits. Returns `true` if the next one has to wait.
     pub(super) fn record(&self, (namespace, uid): GuardedObject<'_>, now: Time, overran: bool) -> bool {
         let mut held = self.lock();
-        if !overran {
-            for part in [self.own_part(namespace), SHARED] {
-                if let Some(overruns) = held.get_mut(part) {
-                    overruns.forget_object(uid);
-                }
+        let held = &mut *held;
+        match (self.shared_by, overran) {
+            (RuleSharing::Kind, false) => held.whole.forget_object(uid),
+            (RuleSharing::Namespace, false) => held.forget_object(namespace, uid),
+            (RuleSharing::Kind, true) => {
+                held.whole.count(uid, now, MAX_REMEMBERED_OBJECTS);
+                return !held.whole.admits(uid, now);
             }
-            return false;
+            (RuleSharing::Namespace, true) => {
+                held.whole.count_overrun(now, MAX_OVERRUNS_IN_ALL);
+                let overruns = held.part_of(namespace, now);
+                overruns.count(uid, now, MAX_REMEMBERED_OF_NAMESPACE);
+                return !overruns.admits(uid, now) || held.whole.is_suspended(now);
+            }
         }
-        let part = self.part_of(namespace, &mut held, now);
-        let overruns = held.entry(part.into()).or_default();
-        let most = match self.shared_by {
-            RuleSharing::Kind => MAX_REMEMBERED_OBJECTS,
-            RuleSharing::Namespace => MAX_REMEMBERED_OF_NAMESPACE,
-        };
-        overruns.count(uid, now, most);
-        !overruns.admits(uid, now)
+        false
     }
 
     /// What is suspended of the rule now.
     pub(super) fn suspension(&self, now: Time) -> RuleSuspension {
         let held = self.lock();
         RuleSuspension {
-            entirely: held.values().any(|overruns| overruns.is_suspended(now)),
-            objects: held.values().map(|overruns| overruns.count_suspended(now)).sum(),
+            entirely: held.all().any(|overruns| overruns.is_suspended(now)),
+            objects: held.all().map(|overruns| overruns.count_suspended(now)).sum(),
             late: 0,
         }
     }
+}
+
+impl HeldOverruns {
+    fn all(&self) -> impl Iterator<Item = &RuleOverruns> {
+        iter::once(&self.whole).chain(self.separate.values()).chain(self.shared.values())
+    }
+
+    /// Returns `true` if namespaces cost too much together, of which this is one.
+    fn is_too_much(&self, overruns: &RuleOverruns, now: Time) -> bool {
+        self.whole.is_suspended(now) && !overruns.is_forgotten(now)
+    }
+
+    /// The overruns that an object of this namespace shares, if there were any.
+    fn of_namespace(&self, namespace: &str) -> Option<&RuleOverruns> {
+        self.separate.get(namespace).or_else(|| self.shared.get(&shared_part(namespace)))
+    }
+
+    /// The same, for one that there is; those of the namespace alone as far as there is room.
+    fn part_of(&mut self, namespace: &str, now: Time) -> &mut RuleOverruns {
+        if !self.separate.contains_key(namespace) && self.separate.len() >= MAX_SEPARATE_NAMESPACES {
+            self.separate.retain(|_, overruns| !overruns.is_forgotten(now));
+            self.shared.retain(|_, overruns| !overruns.is_forgotten(now));
+            if self.separate.len() >= MAX_SEPARATE_NAMESPACES {
+                return self.shared.entry(shared_part(namespace)).or_default();
+            }
+        }
+        self.separate.entry(namespace.into()).or_default()
+    }
+
+    fn forget_object(&mut self, namespace: &str, uid: &str) {
+        let parts = [self.separate.get_mut(namespace), self.shared.get_mut(&shared_part(namespace))];
+        parts.into_iter().flatten().for_each(|overruns| overruns.forget_object(uid));
+    }
+}
+
+fn shared_part(namespace: &str) -> u64 {
+    let mut hasher = FxHasher::default();
+    namespace.hash(&mut hasher);
+    hasher.finish() % SHARED_PARTS
 }
 
 /// The breakers of all rules in use. They outlast a plan that leaves their rule as it is.
@@ -231,7 +266,7 @@ mod tests {
     }
 
     fn remembered(breaker: &RuleBreaker) -> usize {
-        breaker.lock().values().map(RuleOverruns::remembered).sum()
+        breaker.lock().all().map(RuleOverruns::remembered).sum()
     }
 
     #[test]
@@ -255,21 +290,35 @@ mod tests {
         for n in 0..2_000 {
             breaker.record((&format!("ns-{n}"), &object(n)), START, true);
         }
-        assert_eq!(breaker.lock().len(), MAX_SEPARATE_NAMESPACES + 1, "the further ones share theirs");
-        assert!(
-            !try_rule_in("other", &breaker, 5_000, 9, false),
-            "they are so many that it is suspended there"
-        );
-        assert!(
-            try_rule_in("ns-7", &breaker, 5_000, 9, false),
-            "and not in those that have theirs for themselves"
-        );
+        let parts = |breaker: &RuleBreaker| {
+            let held = breaker.lock();
+            (held.separate.len(), held.shared.len())
+        };
+        assert_eq!(parts(&breaker), (MAX_SEPARATE_NAMESPACES, 64), "the further ones share theirs");
         for n in 0..20_000 {
             breaker.record(("ns-7", &object(n)), START, true);
         }
-        assert!(remembered(&breaker) < 2 * MAX_SEPARATE_NAMESPACES, "{}", remembered(&breaker));
-        let later = START + Duration::from_mins(5);
+        assert!(remembered(&breaker) < 3_000, "{}", remembered(&breaker));
+        let later = START + Duration::from_hours(1);
         breaker.record(("late", &object(1)), later, true);
-        assert!(breaker.lock().contains_key("late"));
+        assert!(breaker.lock().separate.contains_key("late"));
+        assert_eq!(parts(&breaker), (1, 0));
+    }
+
+    #[test]
+    fn what_many_namespaces_cost_together_is_bounded_and_suspends_the_rule_in_those_alone() {
+        let breaker = RuleBreaker::new(RuleSharing::Namespace);
+        let tried = (0..10_000).filter(|n| {
+            let namespace = format!("ns-{}", n % 500);
+            try_rule_in(&namespace, &breaker, *n, 0, true)
+        });
+        assert_eq!(
+            tried.count(),
+            500,
+            "each is tried once, and no namespace for itself has come to its limit"
+        );
+        assert!(!try_rule_in("ns-7", &breaker, 20_000, 9, false));
+        assert!(try_rule_in("calm", &breaker, 20_000, 9, false), "it has cost nothing there");
+        assert!(try_rule_in("ns-7", &breaker, 20_000, 11, false), "the suspension ends");
     }
 }

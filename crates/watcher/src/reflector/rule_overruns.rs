@@ -15,6 +15,9 @@ const MAX_OBJECT_OVERRUNS: u32 = 3;
 /// Overruns of all objects together after which the rule is not evaluated at all for a while. About a second of work.
 const MAX_RULE_OVERRUNS: u32 = 100;
 
+/// The same of a rule whose objects share no limits but these: those of many namespaces.
+pub(super) const MAX_OVERRUNS_IN_ALL: u32 = 4 * MAX_RULE_OVERRUNS;
+
 /// Time in which one overrun is forgotten: so many may go on for ever.
 const OVERRUN_DECAY: Duration = Duration::from_secs(1);
 
@@ -72,7 +75,8 @@ impl RuleOverruns {
     /// Returns `true` if nothing is suspended, and no overrun counts any more.
     pub(super) fn is_forgotten(&self, now: Time) -> bool {
         let counts = now < self.counted_at + OVERRUN_DECAY.saturating_mul(MAX_RULE_OVERRUNS);
-        !counts && !self.is_suspended(now) && self.count_suspended(now) == 0
+        let is_quiet = self.suspended_until.is_none_or(|until| now - until > self.quiet_span());
+        !counts && is_quiet && !self.is_suspended(now) && self.count_suspended(now) == 0
     }
 
     /// Number of objects of which overruns are remembered.
@@ -90,7 +94,12 @@ impl RuleOverruns {
     /// rule alone.
     pub(super) fn count(&mut self, uid: &str, now: Time, most: usize) {
         self.count_object(uid, now, most);
-        self.count_overrun(now);
+        self.count_overrun(now, MAX_RULE_OVERRUNS);
+    }
+
+    /// Time without an overrun after which the suspensions begin anew: as long as the last one was.
+    fn quiet_span(&self) -> Duration {
+        end_of_suspension(self.rounds, Time::default()) - Time::default()
     }
 
     fn count_object(&mut self, uid: &str, now: Time, most: usize) {
@@ -108,20 +117,19 @@ impl RuleOverruns {
         }
     }
 
-    fn count_overrun(&mut self, now: Time) {
+    /// Counts an evaluation that exceeded the limits, of which so many suspend the rule.
+    pub(super) fn count_overrun(&mut self, now: Time, limit: u32) {
         let rest = (now - self.counted_at).as_millis() / OVERRUN_DECAY.as_millis();
         let forgotten = u32::try_from(rest).unwrap_or(u32::MAX);
         if forgotten > 0 {
-            // A rule that kept within its limits for as long as it was last suspended begins anew.
-            let quiet = end_of_suspension(self.rounds, Time::default()) - Time::default();
-            if self.suspended_until.is_some_and(|until| now - until > quiet) {
+            if self.suspended_until.is_some_and(|until| now - until > self.quiet_span()) {
                 self.rounds = 0;
             }
             self.overruns = self.overruns.saturating_sub(forgotten);
             self.counted_at = now;
         }
         self.overruns += 1;
-        if self.overruns >= MAX_RULE_OVERRUNS {
+        if self.overruns >= limit {
             self.overruns = 0;
             self.rounds = self.rounds.saturating_add(1);
             self.suspended_until = Some(end_of_suspension(self.rounds, now));

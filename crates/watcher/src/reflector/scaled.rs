@@ -12,19 +12,21 @@ use crate::wire::{ChildObject, SpecVersion};
 pub(super) struct WholeWorkload {
     /// Replicas that it had.
     replicas: u32,
-    /// What it was wanted to be, or the newest version since of which each differs from the one before in the number of replicas
-    /// alone.
+    /// What it was wanted to be then.
+    first: SpecVersion,
+    /// The newest version since of which each differs from the one before in the number of replicas alone.
     wanted: SpecVersion,
 }
 
 impl WholeWorkload {
     /// Returns `true` if this version of it is wanted to have more or fewer replicas, and nothing else, and its status is about a
-    /// version of which that is known, too.
+    /// version of which that is known, too: of none before it was whole, which etcd restored from a backup brings back.
     fn is_only_scaled(self, child: &ChildObject) -> bool {
         let wanted = child.meta.spec_version;
         let unobserved = unobserved_generations(&child.facts);
+        let since = |version| i64::from(wanted.generations_since(version));
         wanted.has_equal_template(self.wanted)
-            && unobserved >= i64::from(wanted.generations_since(self.wanted))
+            && (since(self.wanted)..=since(self.first)).contains(&unobserved)
     }
 
     /// The same beside this version of it. A version between the two that nobody saw may have had another template.
@@ -32,7 +34,11 @@ impl WholeWorkload {
         let wanted = child.meta.spec_version;
         let follows = wanted.has_equal_template(self.wanted) && wanted.generations_since(self.wanted) <= 1;
         let is_observed = unobserved_generations(&child.facts) == 0;
-        if follows || is_observed { WholeWorkload { wanted, ..self } } else { self }
+        match (follows, is_observed) {
+            (_, true) => WholeWorkload { first: wanted, wanted, ..self },
+            (true, false) => WholeWorkload { wanted, ..self },
+            (false, false) => self,
+        }
     }
 }
 
@@ -55,6 +61,10 @@ pub(super) enum BeforeChange {
 impl BeforeChange {
     /// What the row tells by the rule of its kind. What other rules say of it, by which it may be judged too, is no rollout.
     pub(super) fn of_row(row: &ObjectRow, interest: &Interest) -> BeforeChange {
+        // Of a history that is gone.
+        if row.version == 0 {
+            return BeforeChange::Unknown;
+        }
         if let Some(whole) = row.extras.as_ref().and_then(|aside| aside.whole) {
             return BeforeChange::Scaled(whole);
         }
@@ -73,9 +83,8 @@ impl BeforeChange {
 
     fn whole(self, interest: &Interest, facts: &Facts) -> Option<WholeWorkload> {
         match self {
-            BeforeChange::Whole(wanted) => {
-                whole_replicas(interest.judge, facts).map(|replicas| WholeWorkload { replicas, wanted })
-            }
+            BeforeChange::Whole(wanted) => whole_replicas(interest.judge, facts)
+                .map(|replicas| WholeWorkload { replicas, first: wanted, wanted }),
             BeforeChange::Scaled(whole) => Some(whole),
             BeforeChange::Unknown => None,
         }

@@ -91,6 +91,17 @@ fn what_is_only_scaled_is_counted_on_however_long_its_controller_takes_and_nothi
     }
 }
 
+#[test]
+fn a_template_that_was_whole_in_a_history_that_is_gone_is_counted_on_for_a_moment_alone() {
+    let sets = Interest { judge: RuleKind::from_group_kind("apps", "StatefulSet"), ..owned() };
+    let reflector = Reflector::new(|| ());
+    let new = with_image(set(1, (10, 10), 3, 3, 3), "shop:2");
+    assert_eq!(steadiness(&reflector, &sets, &new), Steadiness::Unsteady, "it is ready");
+    // A backup had the generation before, which is observed; whoever applies the new template again makes the same generation.
+    let applied = with_image(set(2, (10, 9), 3, 3, 3), "shop:2");
+    assert_eq!(steadiness(&reflector, &sets, &applied), Steadiness::Unobserved);
+}
+
 /// Sets that another policy judges first, by a script that says this of all of them.
 fn judged_first_by(says: &str) -> Interest {
     let source = format!("return {{status = '{says}'}}");

@@ -119,17 +119,19 @@ fn a_lower_version_takes_the_place_of_one_that_the_object_is_not_held_in_any_mor
     assert_eq!(queue.size(), (0, 0));
 }
 
-/// The plan of a kind whose objects are judged by a rule that groups have brought.
+/// The plan of a kind whose objects are judged by a rule that groups have brought, and by one of a policy.
 fn plan_of_groups() -> Arc<PlannedInterest> {
     let definition = rules::RuleDefinition::Cel { current: "true", in_progress: None, failed: None };
     let rule = Arc::new(rules::CompiledRule::compile(&definition).unwrap());
     let of = ("v1".into(), "Pod".into());
     let rule = UserRule { rule, source: "true".into(), shared_by: RuleSharing::Namespace, of };
     let limits = readiness::StuckLimits::default();
-    let judged_by = AssessmentRule { limits, rule: Some(rule), remembers_outcome: false };
+    let by_policy = UserRule { shared_by: RuleSharing::Kind, ..rule.clone() };
+    let judged_by = |rule| AssessmentRule { limits, rule: Some(rule), remembers_outcome: false };
     let plans = Plans::default();
     let interest = Interest::for_kind(KIND, "", "Pod");
-    plans.set_interest(Interest { assessment_rules: vec![judged_by], ..interest });
+    plans
+        .set_interest(Interest { assessment_rules: vec![judged_by(rule), judged_by(by_policy)], ..interest });
     plans.planned(KIND).unwrap()
 }
 
@@ -140,12 +142,13 @@ fn objects_of_one_namespace_delay_those_of_another_by_a_turn_where_groups_have_b
         push(&queue, judgement_in("mallory", &plan, &format!("slow-{n}"), 1, &"{}".into()));
     }
     push(&queue, judgement_in("shop", &plan, "a", 1, &"{}".into()));
-    let (first, second) = (queue.take(NOW).unwrap(), queue.take(NOW).unwrap());
-    assert_eq!((&*first.uid, &*second.uid), ("slow-0", "a"));
-    assert!(queue.take(NOW).is_none(), "each namespace has one object evaluated at a time");
-    queue.finish(first);
+    for uid in ["slow-0", "a"] {
+        let taken = queue.take(NOW).unwrap();
+        assert_eq!(&*taken.uid, uid);
+        assert!(queue.take(NOW).is_none(), "a rule has one object evaluated at a time");
+        queue.finish(taken);
+    }
     assert_eq!(&*queue.take(NOW).unwrap().uid, "slow-1");
-    queue.finish(second);
     let late = NOW + Duration::from_secs(60);
     assert_eq!(queue.count_overdue((KIND, 0), Duration::from_secs(1), late), 98, "of all namespaces");
 }
@@ -164,4 +167,30 @@ fn one_namespace_leaves_room_for_another_and_however_many_there_are_the_queue_is
         push(&queue, judgement_in(&format!("ns-{n}"), &plan, &format!("b-{n}"), 1, &text));
     }
     assert!(queue.size().1 <= MAX_WAITING_BYTES, "{:?}", queue.size());
+}
+
+#[test]
+fn a_rule_of_many_namespaces_has_no_more_turns_than_that_of_a_policy() {
+    let (queue, plan) = (JudgementQueue::default(), plan_of_groups());
+    for n in 0..1_000 {
+        let namespace = format!("ns-{}", n % 500);
+        push(&queue, judgement_in(&namespace, &plan, &format!("many-{n}"), 1, &"{}".into()));
+    }
+    for n in 0..100 {
+        let of_groups = judgement_in("shop", &plan, &format!("one-{n}"), 1, &"{}".into());
+        push(&queue, Judgement { rule_index: 1, ..of_groups });
+    }
+    let (mut turns, mut done) = (0, 0);
+    while done < 100 {
+        let taken = queue.take(NOW).unwrap();
+        (turns, done) = (turns + 1, done + u32::from(taken.rule_index == 1));
+        queue.finish(taken);
+    }
+    assert!(turns <= 200, "{turns}");
+    while let Some(taken) = queue.take(NOW) {
+        queue.finish(taken);
+        turns += 1;
+    }
+    assert_eq!(turns, 1_100, "nothing is forgotten");
+    assert_eq!(queue.size(), (0, 0));
 }

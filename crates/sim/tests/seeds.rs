@@ -31,7 +31,7 @@ const SEEDS: u64 = 300;
 /// First seed of the range.
 const FIRST_SEED: u64 = 32_900;
 /// Seeds that found a fault of the product or of its judge: each is played every time, with the streams it was found with.
-const REMEMBERED_SEEDS: [SeedToPlay; 13] = [
+const REMEMBERED_SEEDS: [SeedToPlay; 14] = [
     (920_154, BEFORE_SHADOW_MODE),
     (921_506, BEFORE_SHADOW_MODE),
     (921_520, BEFORE_SHADOW_MODE),
@@ -45,6 +45,7 @@ const REMEMBERED_SEEDS: [SeedToPlay; 13] = [
     (212_842, WITH_DEFINITIONS),
     (214_100, WITH_DEFINITIONS),
     (217_904, WITH_BLIND_EDITS),
+    (33_170, WITH_FOREGROUND_DELETIONS),
 ];
 /// The same of histories in which policies change.
 const REMEMBERED_CHANGING_SEEDS: [SeedToPlay; 18] = [

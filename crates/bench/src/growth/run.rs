@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Context;
 
-use super::GrowthArgs;
+use super::args::GrowthArgs;
 use super::cascade::{measure_depth, measure_fan_out};
 use super::catalog::GrowthWorkload;
 use super::events::{measure_burst, measure_firehose};

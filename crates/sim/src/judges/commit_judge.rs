@@ -1,6 +1,6 @@
 //! Checks of the store after our writes: they changed only our own entries.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use readiness::rollup::ParentReason;
 use serde_json::{Value, json};
@@ -53,6 +53,9 @@ pub(crate) struct CommitJudge {
     /// former process did so.
     yielded: BTreeSet<String>,
     yielded_before: BTreeSet<String>,
+    /// Writes of other processes by UID of the parent: one that lands after a word of the process that runs looks to it like an
+    /// overwrite by another client.
+    written_beside: BTreeMap<String, u32>,
     /// Policies that were in force when a process ended: what it has sent may land before the next one has any.
     former_policies: Vec<PolicyDef>,
     /// Number of conditions that became True.
@@ -79,6 +82,11 @@ impl CommitJudge {
         self.yielded_before.contains(uid)
     }
 
+    /// Number of writes of other processes on the parent.
+    pub(crate) fn written_beside(&self, uid: &str) -> u32 {
+        self.written_beside.get(uid).copied().unwrap_or_default()
+    }
+
     /// Checks a committed write, of the process that runs now or of another.
     pub(crate) fn check_commit(
         &mut self,
@@ -94,6 +102,9 @@ impl CommitJudge {
         let def = &at.scenario.kinds[kind];
         let (old, new) =
             (ModelObject::from_json(kind, def, before), ModelObject::from_json(kind, def, after));
+        if sender != WriteSender::Running {
+            *self.written_beside.entry(new.uid.clone()).or_default() += 1;
+        }
         if old.uid != write.uid {
             return at.fail_invariant(
                 "identity is the uid",

@@ -88,7 +88,7 @@ pub(crate) fn check_end(at: &JudgedMoment<'_>, commits: &CommitJudge, has_restar
         let mut expected = BTreeMap::new();
         let of_parent = |p: &&PolicyDef| p.parent == parent.kind && !gives_way(at, p, parent);
         for policy in at.policies.iter().filter(of_parent) {
-            let overwritten = at.world.overwrites_of(&parent.uid);
+            let overwritten = at.world.overwrites_of(&parent.uid) + commits.written_beside(&parent.uid);
             let is_expected =
                 overwritten >= OVERWRITES_BEFORE_FALLBACK || commits.has_yielded_before(&parent.uid);
             // What another release said looked like an overwrite, or had the type for a while.

@@ -50,6 +50,7 @@ mod tombstones;
 mod uid_key;
 mod unready_since;
 mod view;
+mod whole_workload;
 
 use std::sync::Arc;
 

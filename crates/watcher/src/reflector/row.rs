@@ -6,8 +6,8 @@ use readiness::{Assessment, FinalizerHold, Level, Reason, Time, UnreadySince};
 use super::lists::ListEpoch;
 use super::parent::ParentRow;
 use super::reevaluation::{is_reevaluation_due, next_reevaluation};
-use super::scaled::WholeWorkload;
 use super::uid_key::UidKey;
+use super::whole_workload::WholeWorkload;
 use crate::wire::{SpecVersion, WireMeta};
 
 /// One object that a parent owns or selects, or that is a parent.

@@ -1,5 +1,6 @@
 //! Options of `growth`.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -50,4 +51,52 @@ fn parse_sizes(text: &str) -> Result<(GrowthWorkload, Vec<usize>), String> {
     let sizes =
         sizes.split(',').map(|size| size.parse::<usize>().map_err(|error| format!("{size}: {error}")));
     Ok((GrowthWorkload::from_str(name, false)?, sizes.collect::<Result<_, _>>()?))
+}
+
+impl GrowthArgs {
+    /// Workloads that are run, each with its sizes in ascending order.
+    pub(super) fn plan(&self) -> Vec<(GrowthWorkload, Vec<usize>)> {
+        let is_asked = |workload: &GrowthWorkload| self.only.is_empty() || self.only.contains(workload);
+        let sized = |workload: GrowthWorkload| {
+            let view = workload.view();
+            let own = || {
+                let largest = view.largest.iter().filter(|_| self.largest);
+                view.sizes.iter().chain(largest).copied().collect()
+            };
+            let named = self.sizes.iter().find(|(named, _)| *named == workload);
+            let mut sizes: Vec<usize> = named.map_or_else(own, |(_, sizes)| sizes.clone());
+            sizes.sort_unstable();
+            (workload, sizes)
+        };
+        GrowthWorkload::ALL.into_iter().filter(is_asked).map(sized).collect()
+    }
+
+    /// The options that repeat the run.
+    pub(super) fn options(&self) -> String {
+        let mut text = String::new();
+        let name = |workload: &GrowthWorkload| workload.view().name;
+        if !self.only.is_empty() {
+            let _ = write!(text, " --only {}", self.only.iter().map(name).collect::<Vec<_>>().join(","));
+        }
+        if self.largest {
+            text += " --largest";
+        }
+        for (workload, sizes) in &self.sizes {
+            let sizes: Vec<String> = sizes.iter().map(ToString::to_string).collect();
+            let _ = write!(text, " --sizes {}={}", name(workload), sizes.join(","));
+        }
+        text + &format!(" --rest-seconds {} --flip-seconds {}", self.rest_seconds, self.flip_seconds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_name_their_workload() {
+        assert_eq!(parse_sizes("fan-out=10,20"), Ok((GrowthWorkload::FanOut, vec![10, 20])));
+        assert!(parse_sizes("fan-out").is_err() && parse_sizes("fan-out=x").is_err());
+        assert!(parse_sizes("none=1").is_err());
+    }
 }

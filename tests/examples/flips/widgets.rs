@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use acceptance::caller::{ApiCaller, WatchedChange};
 use acceptance::control_plane::ControlPlane;
+use acceptance::crd::CrdBuilder;
 use acceptance::kind::{ManifestKind, ObjectAddress};
 use anyhow::{Context, Result, ensure};
 use futures::stream::{self, Stream, StreamExt as _, TryStreamExt as _};
 use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 
+const GROUP: &str = "example.com";
 const API_VERSION: &str = "example.com/v1";
 const NAMESPACES: usize = 10;
 /// Requests in flight while the objects are created.
@@ -29,7 +31,7 @@ impl Widgets {
     pub(crate) async fn create(plane: &ControlPlane, parents: usize, children: usize) -> Result<Widgets> {
         let widgets = Widgets { admin: plane.admin().await? };
         for kind in ["Widget", "Part"] {
-            widgets.admin.create(&open_crd(kind)).await?;
+            widgets.admin.create(&CrdBuilder::new(kind).shapeless().manifest(GROUP)).await?;
             widgets.until_served(&ManifestKind::new(API_VERSION, kind)).await;
         }
         for name in (0..NAMESPACES).map(namespace).chain(["rollcall-system".to_owned()]) {
@@ -169,25 +171,5 @@ fn part(owner: &Value, parent: usize, child: usize) -> Value {
         },
         "spec": { "settings": settings },
         "status": part_status(true),
-    })
-}
-
-/// Definition of a kind that takes every spec and every status.
-fn open_crd(kind: &str) -> Value {
-    let singular = kind.to_lowercase();
-    let plural = format!("{singular}s");
-    let open = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
-    let schema = json!({ "type": "object", "properties": { "spec": open, "status": open } });
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": { "name": format!("{plural}.example.com") },
-        "spec": {
-            "group": "example.com", "scope": "Namespaced",
-            "names": { "kind": kind, "plural": plural, "singular": singular },
-            "versions": [{
-                "name": "v1", "served": true, "storage": true, "subresources": { "status": {} },
-                "schema": { "openAPIV3Schema": schema },
-            }],
-        },
     })
 }

@@ -53,7 +53,9 @@ pub(crate) struct CommitJudge {
     /// former process did so.
     yielded: BTreeSet<String>,
     yielded_before: BTreeSet<String>,
-    /// Writes of other processes by UID of the parent: one that lands after a word of the process that runs looks to it like an
+    /// UIDs of parents whose last write is of the process that runs.
+    worded: BTreeSet<String>,
+    /// Writes of other processes that landed after such a word, by UID of the parent: to the process that runs each looks like an
     /// overwrite by another client.
     written_beside: BTreeMap<String, u32>,
     /// Policies that were in force when a process ended: what it has sent may land before the next one has any.
@@ -65,6 +67,7 @@ pub(crate) struct CommitJudge {
 impl CommitJudge {
     pub(crate) fn reset_for_restart(&mut self) {
         self.yielded_before.append(&mut self.yielded);
+        self.worded.clear();
     }
 
     /// Notes the policies of a process that ends, or that another begins beside.
@@ -82,7 +85,7 @@ impl CommitJudge {
         self.yielded_before.contains(uid)
     }
 
-    /// Number of writes of other processes on the parent.
+    /// Number of words of a process that runs, on the parent, after which another one's write has landed.
     pub(crate) fn written_beside(&self, uid: &str) -> u32 {
         self.written_beside.get(uid).copied().unwrap_or_default()
     }
@@ -102,7 +105,9 @@ impl CommitJudge {
         let def = &at.scenario.kinds[kind];
         let (old, new) =
             (ModelObject::from_json(kind, def, before), ModelObject::from_json(kind, def, after));
-        if sender != WriteSender::Running {
+        if sender == WriteSender::Running {
+            self.worded.insert(new.uid.clone());
+        } else if self.worded.remove(&new.uid) {
             *self.written_beside.entry(new.uid.clone()).or_default() += 1;
         }
         if old.uid != write.uid {

@@ -65,8 +65,6 @@ struct RuleBacklog {
     order: VecDeque<UidKey>,
     waiting: FxHashMap<UidKey, Judgement>,
     bytes: usize,
-    /// Number of the judgement that is being evaluated.
-    running: Option<u64>,
 }
 
 /// The turns within a rule.
@@ -80,6 +78,7 @@ struct RuleTurns {
 
 #[derive(Debug, Default)]
 struct QueueState {
+    /// What waits, where something does; its turn is queued then.
     backlogs: FxHashMap<TurnTaker, RuleBacklog>,
     rules: FxHashMap<RuleId, RuleTurns>,
     /// Rules whose turn comes: each has as many turns as any other, however many namespaces share them.
@@ -120,7 +119,11 @@ impl Judgement {
 
     fn turn_taker(&self) -> TurnTaker {
         let namespace = self.plan.sharing_namespace(self.rule_index, &self.namespace).map(Into::into);
-        TurnTaker { rule: (self.plan.interest.id, self.rule_index), namespace }
+        TurnTaker { rule: self.rule_id(), namespace }
+    }
+
+    fn rule_id(&self) -> RuleId {
+        (self.plan.interest.id, self.rule_index)
     }
 
     fn bytes(&self) -> usize {
@@ -149,39 +152,27 @@ impl QueueState {
         rule.ready.push_back(turn);
     }
 
-    /// Takes the next object of a rule of which none is being evaluated. A kind may have been forgotten since its turn was
-    /// queued, and its rules be others.
+    /// Takes the next object of a rule of which none is being evaluated.
     fn take_of(&mut self, rule_id: RuleId) -> Option<Judgement> {
         let rule = self.rules.get_mut(&rule_id).filter(|rule| rule.running.is_none())?;
-        while let Some(turn) = rule.ready.pop_front() {
-            let backlog = self.backlogs.get_mut(&turn).filter(|backlog| backlog.running.is_none());
-            let Some(backlog) = backlog else { continue };
-            let Some(taken) = backlog.order.pop_front().and_then(|uid| backlog.waiting.remove(&uid)) else {
-                continue;
-            };
-            backlog.bytes -= taken.bytes();
-            self.bytes -= taken.bytes();
-            (backlog.running, rule.running) = (Some(taken.number), Some(taken.number));
-            return Some(taken);
-        }
-        self.rules.remove(&rule_id);
-        None
-    }
-
-    fn finish(&mut self, turn: TurnTaker, number: u64) {
-        let Some(backlog) = self.backlogs.get_mut(&turn).filter(|held| held.running == Some(number)) else {
-            return;
-        };
-        backlog.running = None;
-        let is_done = backlog.order.is_empty();
-        let rule_id = turn.rule;
-        let rule = self.rules.entry(rule_id).or_default();
-        rule.running = None;
-        if is_done {
+        let turn = rule.ready.pop_front()?;
+        let backlog = self.backlogs.get_mut(&turn)?;
+        let taken = backlog.order.pop_front().and_then(|uid| backlog.waiting.remove(&uid))?;
+        backlog.bytes -= taken.bytes();
+        self.bytes -= taken.bytes();
+        rule.running = Some(taken.number);
+        if backlog.order.is_empty() {
             self.backlogs.remove(&turn);
         } else {
             rule.ready.push_back(turn);
         }
+        Some(taken)
+    }
+
+    fn finish(&mut self, rule_id: RuleId, number: u64) {
+        let rule = self.rules.get_mut(&rule_id).filter(|rule| rule.running == Some(number));
+        let Some(rule) = rule else { return };
+        rule.running = None;
         if rule.ready.is_empty() {
             self.rules.remove(&rule_id);
         } else {
@@ -222,11 +213,8 @@ impl JudgementQueue {
         let QueueState { backlogs, bytes: all_bytes, next_number, .. } = &mut *state;
         let free = MAX_WAITING_BYTES.saturating_sub(*all_bytes);
         // A rule for which nothing waits takes one object, however large that is.
-        let waits_elsewhere = |(other, held): (&TurnTaker, &RuleBacklog)| {
-            other.rule == turn.rule && *other != turn && !held.order.is_empty()
-        };
-        let is_crowded = bytes > free && backlogs.iter().any(waits_elsewhere);
-        if is_crowded && !backlogs.contains_key(&turn) {
+        let is_alone = || !backlogs.keys().any(|other| other.rule == turn.rule);
+        if bytes > free && !backlogs.contains_key(&turn) && !is_alone() {
             return false;
         }
         let rule = backlogs.entry(turn.clone()).or_default();
@@ -245,12 +233,12 @@ impl JudgementQueue {
             *all_bytes = *all_bytes + bytes - before;
             return true;
         }
-        if is_crowded || (!rule.order.is_empty() && rule.bytes + bytes > free) {
+        let was_idle = rule.order.is_empty();
+        if !was_idle && rule.bytes + bytes > free {
             return false;
         }
         judgement.number = *next_number;
         *next_number += 1;
-        let was_idle = rule.order.is_empty() && rule.running.is_none();
         rule.order.push_back(uid);
         rule.waiting.insert(uid, judgement);
         rule.bytes += bytes;
@@ -277,9 +265,9 @@ impl JudgementQueue {
 
     /// Its rule takes its turn again.
     pub(super) fn finish(&self, judgement: Judgement) {
-        let (turn, number) = (judgement.turn_taker(), judgement.number);
+        let (rule_id, number) = (judgement.rule_id(), judgement.number);
         drop(judgement);
-        self.lock().finish(turn, number);
+        self.lock().finish(rule_id, number);
     }
 
     /// Forgets everything of a kind: by what it is judged is not known any more.
@@ -289,6 +277,7 @@ impl JudgementQueue {
         let gone = state.backlogs.extract_if(|turn, _| turn.rule.0 == kind).map(|(_, rule)| rule.bytes);
         state.bytes -= gone.sum::<usize>();
         state.rules.retain(|rule, _| rule.0 != kind);
+        state.turns.retain(|rule| rule.0 != kind);
     }
 
     /// Returns `true` if there is room for another object of this kind, or no use in waiting for it.
@@ -309,11 +298,11 @@ impl JudgementQueue {
     /// Returns `true` if all objects of a kind are evaluated that began to wait before this number was given.
     pub(super) fn is_done_before(&self, kind: KindId, number: u64) -> bool {
         let state = self.lock();
-        let mut rules = state.backlogs.iter().filter(|(turn, _)| turn.rule.0 == kind).map(|(_, rule)| rule);
-        rules.all(|rule| {
-            let first = rule.oldest().map(|oldest| oldest.number).into_iter().chain(rule.running).min();
-            first.is_none_or(|first| first >= number)
-        })
+        let running =
+            state.rules.iter().filter(|(rule, _)| rule.0 == kind).filter_map(|(_, rule)| rule.running);
+        let waiting = state.backlogs.iter().filter(|(turn, _)| turn.rule.0 == kind);
+        let oldest = waiting.filter_map(|(_, backlog)| backlog.oldest()).map(|oldest| oldest.number);
+        running.chain(oldest).all(|first| first >= number)
     }
 
     /// Number of objects that have waited for a rule for at least `age`.

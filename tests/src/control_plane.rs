@@ -2,7 +2,7 @@
 //! scheduler and kwok in the role of the kubelets.
 
 use std::fs;
-use std::net::TcpListener;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,6 +12,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use http::Method;
 use serde_json::json;
+use tokio::net::TcpSocket;
 use tokio::sync::OnceCell;
 use tokio::time::{sleep, timeout};
 
@@ -341,11 +342,19 @@ pub fn free_ports(count: usize) -> Result<Vec<u16>> {
         let tried = TRIED_PORTS.fetch_add(1, Ordering::Relaxed);
         let port = OWN_PORTS.start + first.wrapping_add(tried) % (OWN_PORTS.end - OWN_PORTS.start);
         let port = u16::try_from(port).context("no port")?;
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+        if is_free(port)? {
             ports.push(port);
         }
     }
     bail!("no port is free on loopback");
+}
+
+/// Returns `true` if somebody may listen on `port` of loopback. The socket that asks never listens: a program that another
+/// thread is starting holds a copy of it until it is executed, and a copy that listens would keep the port taken.
+fn is_free(port: u16) -> Result<bool> {
+    let asked = TcpSocket::new_v4()?;
+    asked.set_reuseaddr(true)?;
+    Ok(asked.bind((Ipv4Addr::LOCALHOST, port).into()).is_ok())
 }
 
 fn prepare(folder: &Path, url: &str) -> Result<()> {

@@ -1,6 +1,7 @@
 //! Signals of fields that are true or false.
 
 use super::condition_role::ConditionRole;
+use super::condition_signals::names_precondition;
 use super::field_names::{is_about_whole, is_part_path, is_state_noun, is_summary_path};
 use super::lexicon::{WordSense, is_wrong_if_false};
 use super::refusal::field_refusal_sense;
@@ -45,9 +46,15 @@ pub(super) fn read_boolean_field(
             let (sense, evidence) = field_refusal_sense(&c.name, name, below, facts);
             Some((sense, plain.min(SignalForce::Part), evidence))
         }
+        // Of the whole by its name: `bucketReady: true` of a bucket, `connected: true`.
+        (ConditionRole::Part, TruthValue::True)
+            if c.names_kind || !below && name.len() == 1 && !names_precondition(last_word(name)) =>
+        {
+            said(WordSense::Good, SignalForce::Part)
+        }
         // Of the object itself: `infrastructureReady: false`.
         (ConditionRole::Part | ConditionRole::FirstStep, TruthValue::False)
-            if !below && says_well(last_word(name)) =>
+            if !below && (says_well(last_word(name)) || c.names_kind) =>
         {
             said(WordSense::Busy, SignalForce::Part)
         }

@@ -2,7 +2,7 @@
 
 use super::boolean_fields::read_boolean_field;
 use super::condition_role::{ConditionRole, names_step};
-use super::field_names::{is_about_whole, is_part_path, tells_of_copies};
+use super::field_names::{is_about_whole, is_part_path, is_summary_path, tells_of_copies};
 use super::lexicon::{
     WordSense, message_sense, runs_something, says_begun, says_ended, sense_of_text, sense_of_words,
 };
@@ -37,6 +37,9 @@ fn named_condition_signal<'a>(
         _ => read_abnormal_condition(c, name, role)
             .map(|(sense, force)| (sense, force, SignalBasis::Stated))?,
     };
+    if role == ConditionRole::Verdict && is_over(c, facts) {
+        return None;
+    }
     let mut signal = StatusSignal { sense, force, basis: evidence, source: SignalSource::Condition(c) };
     if c.info {
         // It is no error; but what does not hold yet keeps steps beside it from being the whole.
@@ -174,8 +177,19 @@ fn read_positive_condition(
     }
 }
 
+/// Returns `true` if the object is not ready any more because it has ended well, as its phase says too: `Ready=False, Completed`.
+fn is_over(c: &ConditionFacts, facts: &Facts) -> bool {
+    let says_over = |text: &str| {
+        sense_of_text(text) == Some(WordSense::Good)
+            && with_words(text, |words| matches!(last_word(words), "completed" | "finished" | "succeeded"))
+    };
+    c.status == TruthValue::False
+        && says_over(&c.reason)
+        && facts.status.state_fields.iter().any(|word| is_summary_path(&word.path) && says_over(&word.value))
+}
+
 /// Returns `true` for the words for what must hold before anything is made: that it does is a first step.
-fn names_precondition(word: &str) -> bool {
+pub(super) fn names_precondition(word: &str) -> bool {
     matches!(
         word,
         "allowed"

@@ -58,7 +58,10 @@ use condition_role::ConditionRole;
 use lexicon::{WordSense, says_failed};
 use quote::quote_condition;
 use signal::{SignalForce, SignalSource, StatusSignal};
-use weighing::{drop_inferred_signals, order_of_signal, outweighs_best, sense_severity, weigh_stale_signals};
+use weighing::{
+    drop_inferred_signals, drop_what_ended, order_of_signal, outweighs_best, sense_severity,
+    weigh_stale_signals,
+};
 
 use crate::branch::Branch;
 use crate::counted_unit::CountedUnit;
@@ -87,6 +90,9 @@ pub(crate) fn judge_custom(kind: RuleKind, f: &Facts) -> ReadinessRuling<'_> {
     signals.extend(counts::counts_signal(f));
     signals.extend(counts::lag_signal(f));
     parts::add_silent_parts(f, &mut signals);
+    if kind == RuleKind::Run {
+        drop_what_ended(&mut signals);
+    }
     drop_inferred_signals(&mut signals);
     weigh_stale_signals(f, &mut signals);
     let best = signals.iter().filter(|s| s.sense == WordSense::Good).map(|s| s.force).max();

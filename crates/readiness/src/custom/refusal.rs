@@ -3,7 +3,7 @@
 use super::lexicon::{WordSense, is_wrong_if_false, message_sense, only_negates, sense_of_text};
 use super::retraction::begins_with_error;
 use super::signal::SignalBasis;
-use super::tokens::with_words;
+use super::tokens::{first_word, with_words};
 use crate::facts::Facts;
 
 /// Returns why a condition that should be true is not: by its reason, else by its message, else by its name.
@@ -30,7 +30,8 @@ pub(super) fn refusal_sense(
         }
         _ => match message_sense(message) {
             Some(sense) => (sense, SignalBasis::Message),
-            None if is_wrong_if_false(words) => (WordSense::Bad, SignalBasis::Name),
+            // `HasSucceeded` asks a question, and that the answer is no is no error.
+            None if is_wrong_if_false(words) && !asks(words) => (WordSense::Bad, SignalBasis::Name),
             None => (WordSense::Busy, SignalBasis::Name),
         },
     }
@@ -39,7 +40,18 @@ pub(super) fn refusal_sense(
 /// Returns `true` if the reason only negates the name: `Available=False, Unavailable`.
 fn echoes_name(name: &str, reason: &str) -> bool {
     let rest = ["Not", "Un", "not", "un"].iter().find_map(|prefix| reason.strip_prefix(prefix));
+    let answers = |verb: &str| {
+        let asked = name.strip_prefix(verb)?;
+        let said = reason.strip_prefix(verb)?.strip_prefix("Not")?;
+        Some(said.eq_ignore_ascii_case(asked))
+    };
     rest.is_some_and(|rest| rest.eq_ignore_ascii_case(name))
+        || answers("Has").or_else(|| answers("Is")).unwrap_or(false)
+}
+
+/// Returns `true` if a condition's name is a question: `HasSucceeded`, `IsRunning`.
+fn asks(name: &[&str]) -> bool {
+    name.len() > 1 && matches!(first_word(name), "has" | "is")
 }
 
 /// Like [`refusal_sense`], for a field, which has no reason except that of the whole status.

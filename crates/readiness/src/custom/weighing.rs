@@ -1,7 +1,7 @@
 //! How the signals of one object weigh against each other.
 
 use super::field_names::is_error_field;
-use super::lexicon::WordSense;
+use super::lexicon::{WordSense, sense_of_text};
 use super::parts;
 use super::retraction::names_work;
 use super::signal::{SignalBasis, SignalForce, SignalSource, StatusSignal};
@@ -34,13 +34,10 @@ pub(super) fn drop_inferred_signals(signals: &mut Vec<StatusSignal<'_>>) {
         }
     };
     // A phase that is progressing or paused explains why a condition is not true yet.
-    let busy = signals.iter().any(summary(WordSense::Busy)) || signals.iter().any(summary(WordSense::Paused));
-    let paused = |s: &StatusSignal<'_>| {
-        s.sense == WordSense::Paused && matches!(s.source, SignalSource::StateField(_))
-    };
-    let paused = signals.iter().any(paused);
+    let paused = signals.iter().any(summary(WordSense::Paused));
+    let busy = paused || signals.iter().any(summary(WordSense::Busy));
     signals.retain(|s| match s.basis {
-        SignalBasis::Name => !busy && !paused,
+        SignalBasis::Name => !busy,
         SignalBasis::Message => !paused,
         SignalBasis::Stated => true,
     });
@@ -59,6 +56,29 @@ pub(super) fn drop_inferred_signals(signals: &mut Vec<StatusSignal<'_>>) {
             _ => true,
         });
     }
+}
+
+/// Drops what only says that a run does not run any more, where the run says itself that it ended well: `IsRunning=False`, or a part
+/// whose state is good and no end (`retention.phase: Applied`).
+pub(super) fn drop_what_ended(signals: &mut Vec<StatusSignal<'_>>) {
+    // Only an end is good news of a run.
+    if !signals.iter().any(|s| s.sense == WordSense::Good && s.force >= SignalForce::Core) {
+        return;
+    }
+    let runs = |words: &[&str]| {
+        words.iter().any(|word| matches!(*word, "active" | "live" | "progressing" | "running" | "started"))
+    };
+    signals.retain(|s| match s.source {
+        _ if s.sense != WordSense::Busy => true,
+        SignalSource::Condition(c) => {
+            let own = c.location == ConditionLocation::Conditions && c.status == TruthValue::False;
+            !(own && with_words(&c.name, runs))
+        }
+        SignalSource::StateField(word) => {
+            sense_of_text(&word.value) != Some(WordSense::Good) || with_words(&word.value, runs)
+        }
+        _ => true,
+    });
 }
 
 /// Severity of a sense: an error outweighs a pause, and a pause outweighs a delay.

@@ -1,11 +1,11 @@
 //! The words of the [`lexicon`](super::lexicon), by what they mean.
 
-pub(super) const GOOD_WORDS: &str = "accepted active activated admitted adopted alive allocated allowed applied approved assigned associated \
+pub(super) const GOOD_WORDS: &str = "accepted accepting active activated admitted adopted alive allocated allowed applied approved assigned associated \
     attached authenticated authorized available bound built certified claimed compatible complete completed configured conformant \
     compliant connected contactable converged created current delivered discovered deployed done effective elected enabled enforced ensured established executed exists exported \
     fine finished found fulfilled functional functioning good granted green healthy idle imported initialised initialized injected installed insync issued joined \
     launched leased linked listening live loaded merged met mirrored mounted normal ok okay online operational optimal pass passed passing \
-    peered permitted processed programmed promoted propagated protected provisioned published reachable ready realized reconciled registered \
+    peered permitted processed programmed promoted propagated protected provided provisioned published reachable ready realized reconciled registered \
     replicated reserved resolved responding restored running satisfied saved secured serving settled signed stable started steady succeeded succeeding \
     succeed success successful successfully supported synced synchronised synchronized unlocked unsealed updated upgraded uploaded \
     uptodate valid validated verified working";

@@ -13,9 +13,9 @@
 //! 12 of the 237 that are not healthy were falsely ready (5.1 %). What it showed became principles; now 95.5 % and 0.8 %.
 //!
 //! The eighth has 98 API groups that none of the others has, chosen by somebody who had not seen the rule, as a cluster shows them on
-//! ordinary days. Asked once, with no change since: 85.9 % of its 334 lines agreed, 2 of the 182 that are not healthy were falsely
-//! ready (1.1 %), and 87.5 % of the healthy were recognised. Of the 47 that differ 28 are called Unknown: their status has no word
-//! for it that the rule knows, or none yet.
+//! ordinary days. At first 85.9 % of its 334 lines agreed, 2 of the 182 that are not healthy were falsely ready (1.1 %), and 87.5 %
+//! of the healthy were recognised. What it showed became principles; now 89.8 %, the same two, and 93.4 %. Of the 34 that still differ
+//! 22 are called Unknown: their status has no word for it that the rule knows, or none yet.
 //!
 //! A line begins with the letter of what its documentation means. Where the rule still says something else, that stands
 //! behind it: `R!P` is ready, and said to be on its way.
@@ -78,7 +78,7 @@ fn the_generic_rule_reads_the_conventions_of_kinds_it_does_not_know() {
         (FIFTH, 144, 87, 21),
         (SIXTH, 77, 96, 0),
         (SEVENTH, 333, 95, 9),
-        (EIGHTH, 334, 85, 11),
+        (EIGHTH, 334, 89, 11),
     ] {
         let cases: Vec<_> = read_cases(table).collect();
         let count = |is: &dyn Fn(&ConventionCase<'_>) -> bool| cases.iter().filter(|case| is(case)).count();
@@ -152,7 +152,7 @@ fn one_clear_sign_of_trouble_is_never_outvoted() {
         ),
     ];
     for (what, damage) in signs {
-        for mut case in [HELD_OUT, SECOND, THIRD, FIFTH, SIXTH, SEVENTH]
+        for mut case in [HELD_OUT, SECOND, THIRD, FIFTH, SIXTH, SEVENTH, EIGHTH]
             .into_iter()
             .flat_map(read_cases)
             .filter(|c| c.meant == "R")

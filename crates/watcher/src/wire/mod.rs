@@ -22,7 +22,7 @@ mod wire_meta;
 
 use std::fmt;
 
-use readiness::{Facts, OwnerKind};
+use readiness::{ConditionFacts, ConditionLocation, Facts, OwnerKind};
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -130,11 +130,7 @@ impl ChildObject {
             facts.setters.clone_from(&meta.setters);
         }
         for condition in &mut facts.status.conditions {
-            condition.names_kind = !meta.kind.is_empty()
-                && condition
-                    .name
-                    .strip_prefix(&*meta.kind)
-                    .is_some_and(|rest| matches!(rest, "Ready" | "Paused" | "Suspended"));
+            condition.names_kind = names_kind(condition, &meta.kind);
         }
         let controller = meta.owners.iter().find(|o| o.controller);
         facts.owner = match controller.map(|o| (&*o.api_version, &*o.kind)) {
@@ -144,6 +140,24 @@ impl ChildObject {
             _ => OwnerKind::Other,
         };
     }
+}
+
+/// Returns `true` if the name of a condition is the object's kind and what is said of it: `ConnectorReady` of a Connector. Of a boolean
+/// field one word of the kind is enough: `bucketReady` of a BucketClaim.
+fn names_kind(condition: &ConditionFacts, kind: &str) -> bool {
+    if kind.is_empty() {
+        return false;
+    }
+    if condition.location != ConditionLocation::Field(None) {
+        let said = condition.name.strip_prefix(kind);
+        return said.is_some_and(|said| matches!(said, "Ready" | "Paused" | "Suspended"));
+    }
+    let word = condition.name.split(|letter: char| letter.is_ascii_uppercase()).next().unwrap_or("");
+    let ends = |part: Option<&str>| part.is_some_and(|part| part.eq_ignore_ascii_case(word));
+    word.len() > 2
+        && word.len() < condition.name.len()
+        && (ends(kind.get(..word.len()))
+            || ends(kind.len().checked_sub(word.len()).and_then(|at| kind.get(at..))))
 }
 
 impl<'de> Deserialize<'de> for ChildObject {

@@ -85,7 +85,7 @@ pub(super) fn read_spec_field<'a>(
             value.each_element(|_| listed = true);
             spec.off |= !listed;
         }
-        "enabled" | "running" => spec.off |= value.read_flag() == Some(false),
+        "enable" | "enabled" | "running" => spec.off |= value.read_flag() == Some(false),
         "state" | "desiredState" | "runStrategy" | "powerState" if value.peek() == b'"' => {
             spec.off |= value.read_prefix(MAX_STATE_BYTES).is_some_and(|word| readiness::says_at_rest(&word));
         }

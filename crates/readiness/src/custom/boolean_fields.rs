@@ -1,7 +1,6 @@
 //! Signals of fields that are true or false.
 
-use super::condition_role::ConditionRole;
-use super::condition_signals::names_precondition;
+use super::condition_role::{ConditionRole, names_precondition};
 use super::field_names::{is_about_whole, is_part_path, is_state_noun, is_summary_path};
 use super::lexicon::{WordSense, is_wrong_if_false};
 use super::refusal::field_refusal_sense;

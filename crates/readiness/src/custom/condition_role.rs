@@ -120,3 +120,26 @@ fn is_first_step(condition: &[&str]) -> bool {
 pub(super) fn names_step(word: &str) -> bool {
     matches!(word, "validated" | "started" | "admitted" | "launched")
 }
+
+/// Returns `true` for the words for what must hold before anything is made: that it does is a first step.
+pub(super) fn names_precondition(word: &str) -> bool {
+    matches!(
+        word,
+        "allowed"
+            | "compatible"
+            | "configured"
+            | "created"
+            | "enabled"
+            | "exists"
+            | "found"
+            | "granted"
+            | "loaded"
+            | "passed"
+            | "registered"
+            | "resolved"
+            | "supported"
+            | "valid"
+            | "validated"
+            | "verified"
+    )
+}

@@ -1,7 +1,7 @@
 //! Signals of conditions.
 
 use super::boolean_fields::read_boolean_field;
-use super::condition_role::{ConditionRole, names_step};
+use super::condition_role::{ConditionRole, names_precondition, names_step};
 use super::field_names::{is_about_whole, is_part_path, is_summary_path, tells_of_copies};
 use super::lexicon::{
     WordSense, message_sense, runs_something, says_begun, says_ended, sense_of_text, sense_of_words,
@@ -186,29 +186,6 @@ fn is_over(c: &ConditionFacts, facts: &Facts) -> bool {
     c.status == TruthValue::False
         && says_over(&c.reason)
         && facts.status.state_fields.iter().any(|word| is_summary_path(&word.path) && says_over(&word.value))
-}
-
-/// Returns `true` for the words for what must hold before anything is made: that it does is a first step.
-pub(super) fn names_precondition(word: &str) -> bool {
-    matches!(
-        word,
-        "allowed"
-            | "compatible"
-            | "configured"
-            | "created"
-            | "enabled"
-            | "exists"
-            | "found"
-            | "granted"
-            | "loaded"
-            | "passed"
-            | "registered"
-            | "resolved"
-            | "supported"
-            | "valid"
-            | "validated"
-            | "verified"
-    )
 }
 
 fn names_absence(reason: &[&str]) -> bool {

@@ -21,8 +21,21 @@ impl CountBudget {
     /// Most steps: enough for 60 counts of an object of 75 kB, and for some of the largest that a server stores.
     pub const MAX_STEPS: u32 = 20_000;
 
+    /// The same for objects whose authors have brought the expressions too, and may be many: enough for three counts of an object
+    /// of 75 kB.
+    pub const MAX_STEPS_OF_AUTHOR: u32 = 4_000;
+
     /// Most bytes allocated, and most bytes of values kept.
     pub const MAX_BYTES: usize = 4 << 20;
+
+    /// Returns what the counts of an object may cost whose author has brought them.
+    pub fn of_author() -> CountBudget {
+        CountBudget::with_steps(CountBudget::MAX_STEPS_OF_AUTHOR)
+    }
+
+    fn with_steps(steps: u32) -> CountBudget {
+        CountBudget(CostMeter::with_bounds(CostBounds { steps, bytes: CountBudget::MAX_BYTES }))
+    }
 
     /// Returns the number of steps spent.
     pub fn spent_steps(&self) -> u32 {
@@ -32,8 +45,7 @@ impl CountBudget {
 
 impl Default for CountBudget {
     fn default() -> CountBudget {
-        let bounds = CostBounds { steps: CountBudget::MAX_STEPS, bytes: CountBudget::MAX_BYTES };
-        CountBudget(CostMeter::with_bounds(bounds))
+        CountBudget::with_steps(CountBudget::MAX_STEPS)
     }
 }
 

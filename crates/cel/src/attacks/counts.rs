@@ -24,6 +24,9 @@ fn no_count_spends_more_than_its_budget_whatever_it_is_asked() {
         let (outcome, took) =
             measure_cost(|| count.evaluate_count_within(ObjectJson::Text(&text), &CountBudget::default()));
         let counted = count.evaluate_count_within(ObjectJson::Text(&text), &budget);
+        let of_author = CountBudget::of_author();
+        let is_counted = count.evaluate_count_within(ObjectJson::Text(&text), &of_author).is_ok();
+        assert!(!is_counted || of_author.spent_steps() <= CountBudget::MAX_STEPS_OF_AUTHOR, "{name}");
         assert_eq!(counted, outcome, "{name}: the same each time");
         println!("{name:32} {took:>9.3} ms  {:>6} steps", budget.spent_steps());
         match counted {

@@ -182,14 +182,17 @@ async fn a_group_with_a_rule_is_judged_by_who_may_read_one_namespace() {
     assert!(out.contains("Database db progressing (not ready by its rule)"), "{out}{err}");
 }
 
+fn member_of(group: &mut Value) -> &mut Value {
+    &mut group["spec"]["members"][0]
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_number_of_members_is_computed_from_the_group_itself() {
     let cluster = cluster("group-rules-number").await;
     cluster.create(&database("default", "a", "Ready"));
     let mut shop = group("default", "shop", &Value::Null);
-    let member = &mut shop["spec"]["members"][0];
-    member.as_object_mut().unwrap().remove("ready");
-    member["expect"] = json!({ "cel": "int(parent.metadata.annotations['example.com/size'])" });
+    member_of(&mut shop).as_object_mut().unwrap().remove("ready");
+    member_of(&mut shop)["expect"] = json!({ "cel": "int(parent.metadata.annotations['example.com/size'])" });
     shop["metadata"]["annotations"] = json!({ "example.com/size": "2" });
     cluster.create(&shop);
     let _service = RunningService::start(&cluster, &[], &[]);
@@ -200,4 +203,10 @@ async fn the_number_of_members_is_computed_from_the_group_itself() {
         (cluster.server.now(), json!({ "metadata": { "annotations": { "example.com/size": "many" } } }));
     cluster.server.lock_store().patch_object(now, OWN, "ReadinessGroup", "default", "shop", &patch).unwrap();
     until("it is no number", || says(&cluster, ("default", "shop"), "Unknown", "expect.cel: "));
+    // Anyone may bring thousands of these: what a policy may compute is too much for a group.
+    member_of(&mut shop)["expect"] =
+        json!({ "cel": "lists.range(45).all(x, lists.range(45).all(y, x + y >= 0)) ? 1 : 0" });
+    shop["metadata"]["name"] = json!("costly");
+    cluster.create(&shop);
+    until("it costs too much", || says(&cluster, ("default", "costly"), "Unknown", "expect.cel: "));
 }

@@ -216,19 +216,33 @@ async fn fill_up(tenant: &TestTenant, from: usize, until: u64) -> Result<usize> 
 #[tokio::test]
 async fn what_a_full_disk_refuses_is_told_once_there_is_room_again() -> Result<()> {
     let fleet = Fleet::start("disk-full", 50, "15s", Some(LITTLE_ROOM)).await?;
-    let tenant = &fleet.tenant;
+    let mut times = RecoveryTimes::new("disk full", REFUSED_BOUND);
+    for round in 0..rounds(1) {
+        times.add(fill_and_free(&fleet, 50 + round).await?)?;
+    }
+    println!("{times}");
+    ensure!(fleet.count_ready().await? == 50 + usize::try_from(rounds(1))?, "nothing else has moved");
+    Ok(())
+}
+
+/// A disk is full while one more parent of this number is to be told that it is ready, and has room again. Returns how long that took
+/// to be told then.
+async fn fill_and_free(fleet: &Fleet, number: u32) -> Result<Duration> {
+    let (tenant, parent) = (&fleet.tenant, format!("Database/db-{number}"));
+    let refused = async || fleet.rollcall.metric("rollcall_writes_total", &["outcome=\"error\""]).await;
+    let at_first = refused().await.unwrap_or(0.0);
     let almost = fill_up(tenant, 0, LITTLE_ROOM - (4 << 20)).await?;
     // It is about to be told that it is ready.
-    fleet.add_parent(50).await?;
+    fleet.add_parent(number).await?;
     let fillers = fill_up(tenant, almost, u64::MAX).await?;
-    let failed = |count: f64| count >= 3.0;
+    let failed = |count: f64| count >= at_first + 3.0;
     fleet.rollcall.until_metric("rollcall_writes_total", &["outcome=\"error\""], failed).await?;
-    let before = fleet.rollcall.metric("rollcall_writes_total", &["outcome=\"error\""]).await?;
+    let before = refused().await?;
     sleep(Duration::from_secs(10)).await;
-    let during = fleet.rollcall.metric("rollcall_writes_total", &["outcome=\"error\""]).await? - before;
+    let during = refused().await? - before;
     ensure!(during <= 100.0, "{during} writes in ten seconds");
     ensure!(fleet.rollcall.http("/livez").await?.code == 200);
-    let late = tenant.get("Database/db-50").await?;
+    let late = tenant.get(&parent).await?;
     ensure!(condition(&late, "Ready").is_none_or(|said| said["status"] != "True"), "{late}");
     ensure!(
         fleet.rollcall.output().contains("no space") || fleet.rollcall.output().contains("space exceeded")
@@ -239,12 +253,9 @@ async fn what_a_full_disk_refuses_is_told_once_there_is_room_again() -> Result<(
     }
     tenant.plane.etcd.free_space().await?;
     let freed = Instant::now();
-    tenant.until("Database/db-50", says("Ready", "True")).await?;
-    let took = freed.elapsed();
-    println!("disk full: told after {took:.1?}; {during} refused writes in ten seconds");
-    ensure!(took <= REFUSED_BOUND, "told after {took:?}");
-    ensure!(fleet.count_ready().await? == 51, "nothing else has moved");
-    Ok(())
+    tenant.until(&parent, says("Ready", "True")).await?;
+    eprintln!("{during} refused writes in ten seconds");
+    Ok(freed.elapsed())
 }
 
 #[tokio::test]

@@ -65,14 +65,22 @@ async fn a_condition_into_which_a_webhook_put_other_words_is_rollcalls_still_and
         [("reworded", CrdBuilder::new("Database").atomic()), ("reworded-map", CrdBuilder::new("Database"))]
     {
         let guarded = GuardedParent::start(word, crd).await?;
-        guarded.webhook.set(WebhookMode::Reason)?;
-        guarded.turn("True").await?;
-        guarded.until(because("Ready", "Managed")).await?;
-        guarded.webhook.set(WebhookMode::Allow)?;
-        guarded.turn("False").await?;
-        guarded.until(says("Ready", "False").and(mentions("Ready", "Shard shard"))).await?;
-        guarded.turn("True").await?;
-        guarded.until(says("Ready", "True").and(because("Ready", "AllChildrenReady"))).await?;
+        let mut times = RecoveryTimes::new("webhook that put other words in", RECOVERY_BOUND);
+        for _ in 0..rounds(1) {
+            guarded.webhook.set(WebhookMode::Reason)?;
+            guarded.turn("True").await?;
+            guarded.until(because("Ready", "Managed")).await?;
+            guarded.webhook.set(WebhookMode::Allow)?;
+            guarded.turn("False").await?;
+            let turned = Instant::now();
+            guarded.until(says("Ready", "False").and(mentions("Ready", "Shard shard"))).await?;
+            times.add(turned.elapsed())?;
+            guarded.turn("True").await?;
+            guarded.until(says("Ready", "True").and(because("Ready", "AllChildrenReady"))).await?;
+            guarded.turn("False").await?;
+            guarded.until(says("Ready", "False")).await?;
+        }
+        println!("{times}");
     }
     Ok(())
 }
@@ -82,15 +90,22 @@ async fn conditions_that_a_webhook_takes_away_are_said_again_within_a_minute_of_
     let guarded = GuardedParent::start("stripped", CrdBuilder::new("Database")).await?;
     guarded.turn("True").await?;
     guarded.until(says("Ready", "True")).await?;
-    guarded.webhook.set(WebhookMode::Strip)?;
-    guarded.turn("False").await?;
-    let is_gone = |object: &Value| condition(object, "Ready").is_none();
-    guarded.until(StateExpectation::new("without Ready", is_gone)).await?;
-    guarded.until_policy(because("Ready", "ConditionPruned").and(mentions("Ready", "webhook"))).await?;
-    guarded.webhook.set(WebhookMode::Allow)?;
-    // Nothing tells of that but the next try.
-    guarded.until(says("Ready", "False").and(mentions("Ready", "Shard shard"))).await?;
-    guarded.until_policy(because("Ready", "Synced")).await?;
+    let mut times = RecoveryTimes::new("webhook that took conditions away", RECOVERY_BOUND);
+    for round in 0..rounds(1) {
+        let status = if round % 2 == 0 { "False" } else { "True" };
+        guarded.webhook.set(WebhookMode::Strip)?;
+        guarded.turn(status).await?;
+        let is_gone = |object: &Value| condition(object, "Ready").is_none();
+        guarded.until(StateExpectation::new("without Ready", is_gone)).await?;
+        guarded.until_policy(because("Ready", "ConditionPruned").and(mentions("Ready", "webhook"))).await?;
+        guarded.webhook.set(WebhookMode::Allow)?;
+        let allowed = Instant::now();
+        // Nothing tells of that but the next try.
+        guarded.until(says("Ready", status)).await?;
+        times.add(allowed.elapsed())?;
+        guarded.until_policy(because("Ready", "Synced")).await?;
+    }
+    println!("{times}");
     Ok(())
 }
 

@@ -16,7 +16,7 @@ impl UidKey {
         if text.len() != 36 {
             return None;
         }
-        let (mut parts, mut digits) = ([0_u32; 4], 0);
+        let (mut bits, mut digits) = (0_u128, 0);
         for byte in text {
             let digit = match byte {
                 b'0'..=b'9' => byte - b'0',
@@ -24,11 +24,10 @@ impl UidKey {
                 b'-' => continue,
                 _ => return None,
             };
-            let part = parts.get_mut(digits / 8)?;
-            *part = *part << 4 | u32::from(digit);
+            bits = bits << 4 | u128::from(digit);
             digits += 1;
         }
-        (digits == 32).then_some(UidKey(parts))
+        (digits == 32).then(|| UidKey::from_bits(bits))
     }
 
     fn from_hash_of(text: &str) -> UidKey {

@@ -105,6 +105,8 @@ impl SimTimeline {
 
     /// Ends the run with its log, its counts, and the first violated invariant.
     pub(crate) fn into_report(self) -> (Vec<String>, SimulationCounts, Option<InvariantFailure>) {
-        (self.log.into_inner(), self.counts, self.failure.into_inner())
+        let simulated_ms = (self.now - SIMULATION_START_MS).unsigned_abs();
+        let counts = SimulationCounts { simulated_ms, ..self.counts };
+        (self.log.into_inner(), counts, self.failure.into_inner())
     }
 }

@@ -7,6 +7,8 @@ use crate::memory::MemoryCounts;
 /// Counts of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SimulationCounts {
+    /// Virtual time, in milliseconds.
+    pub simulated_ms: u64,
     /// Events of the simulation.
     pub events: u64,
     /// Writes that the server committed.
@@ -45,6 +47,7 @@ pub struct SimulationCounts {
 
 impl AddAssign for SimulationCounts {
     fn add_assign(&mut self, other: SimulationCounts) {
+        self.simulated_ms += other.simulated_ms;
         self.events += other.events;
         self.writes += other.writes;
         self.trues += other.trues;

@@ -1,8 +1,10 @@
 //! Periodic resync: parents that are not ready are read again, live, at a bounded rate. Changes the watch still lacks
 //! later are reported as drift.
 
+mod drift_check;
 mod drift_log;
 mod folding;
+mod object_reader;
 mod order_intake;
 mod place_comparer;
 mod place_comparisons;
@@ -26,16 +28,15 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use timer::Seed;
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{debug, warn};
 use watcher::reflector::Reflector;
-use watcher::{
-    ApiFailureCause, LiveReadError, ParentObject, ReflectorObject, get_live, list_live, wire::ChildObject,
-};
+use watcher::{ApiFailureCause, LiveReadError, ParentObject};
 
-use drift_log::DriftExample;
+use drift_check::DriftCheck;
 pub(crate) use drift_log::DriftLog;
-use order_intake::{MAX_EXPLAINED_WORKLOADS, OrderIntake};
+use object_reader::{MAX_UNLISTED_READS, ObjectReader};
+use order_intake::OrderIntake;
 use place_comparer::{ComparedObjects, PlaceComparer};
 pub(crate) use place_comparisons::PlaceComparisons;
 use place_comparisons::{ComparedPlace, PlaceContent};
@@ -52,21 +53,12 @@ use crate::failure_reporter::FailureReporter;
 use crate::failure_traffic::FailureTraffic;
 use crate::kind_tasks::{HistoryBreaks, ResolvedKind, ResolvedKinds};
 use crate::metrics::Metrics;
-use crate::rule_threads::work_beside;
-use rollcall_core::{LiveRead, UnreadyWorkload, live_reads, pod_causes};
+use rollcall_core::{LiveRead, UnreadyWorkload};
 
 /// Longest time that the read of one object may take. 5 s.
 const LIVE_READ_TIMEOUT: Duration = Duration::from_secs(5);
 /// Number of objects for which a list gets that much time again.
 const OBJECTS_PER_TIMEOUT: usize = 500;
-/// Time the watch may lag behind a live read before the difference is reported as drift. 5 s.
-const DRIFT_GRACE_PERIOD: Duration = Duration::from_secs(5);
-/// Time after that until the watch is taken to have lost what it has not delivered. 25 s: a server under load is late, and a list
-/// of the kind is what it needs least then.
-const LATENESS_ALLOWED: Duration = Duration::from_secs(25);
-/// Maximum number of objects that one list lacks and that are read; the rest is left to the next pass.
-const MAX_UNLISTED_READS: usize = 500;
-
 /// Executes live reads.
 #[derive(Clone)]
 pub(crate) struct LiveReader {
@@ -194,7 +186,7 @@ impl LiveReader {
     async fn execute(&self, lane: ReadLane, request: ResyncRequest) -> SettledRequest {
         let mut place = None;
         let result = match request {
-            ResyncRequest::Read(read) => timeout(self.read_timeout(&read), self.try_read(&read))
+            ResyncRequest::Read(read) => timeout(self.read_timeout(&read), self.object_reader().read(&read))
                 .await
                 .map(|done| done.inspect_err(|error| self.report_read_error(error)).ok()),
             ResyncRequest::Compare(compared) => {
@@ -278,7 +270,7 @@ impl LiveReader {
     ) -> Result<LiveReadResult, LiveReadError> {
         let namespace = place.namespace.clone().unwrap_or_default();
         let read = LiveRead::All { kind: followed.id, namespace };
-        let listed = self.read_live_as::<ParentObject>(followed, &read, usize::MAX).await?;
+        let listed = self.object_reader().read_as::<ParentObject>(followed, &read, usize::MAX).await?;
         self.explanations.add_unexplained(listed.workloads);
         Ok(LiveReadResult { workloads: Vec::new(), ..listed })
     }
@@ -320,60 +312,16 @@ impl LiveReader {
     /// Executes a live read. Returns the objects that were new to the cache, with the version that the watch had not
     /// delivered; none where it failed.
     pub(crate) async fn read_live(&self, read: &LiveRead) -> LiveReadResult {
-        self.try_read(read).await.inspect_err(|error| self.report_read_error(error)).unwrap_or_default()
+        self.object_reader()
+            .read(read)
+            .await
+            .inspect_err(|error| self.report_read_error(error))
+            .unwrap_or_default()
     }
 
-    async fn try_read(&self, read: &LiveRead) -> Result<LiveReadResult, LiveReadError> {
-        let Some(followed) = self.resolved.get(&read.kind()).map(|k| Arc::clone(&k)) else {
-            return Ok(LiveReadResult::default());
-        };
-        let Some(interest) = self.reflector.interest(read.kind()) else {
-            return Ok(LiveReadResult::default());
-        };
-        let whole = interest.reads_whole() || interest.judge.owns_pods();
-        if whole {
-            self.read_live_as::<ParentObject>(&followed, read, MAX_EXPLAINED_WORKLOADS).await
-        } else {
-            self.read_live_as::<ChildObject>(&followed, read, MAX_EXPLAINED_WORKLOADS).await
-        }
-    }
-
-    /// Reads objects, and returns at most so many workloads of a list: the first ones, which are those named in a message.
-    async fn read_live_as<K: ReflectorObject>(
-        &self,
-        followed: &Arc<ResolvedKind>,
-        read: &LiveRead,
-        most: usize,
-    ) -> Result<LiveReadResult, LiveReadError> {
-        let ResolvedKind { api, id: kind, .. } = &**followed;
-        let reflector = &self.reflector;
-        let below =
-            |live: &K| pod_causes::find_unready_workload(reflector, *kind, live.as_child(), live.raw_text()?);
-        let drift_of = |lag| Drift { followed: followed.clone(), lag };
-        let start = reflector.start_read();
-        let evaluates = reflector.interest(*kind).is_some_and(|interest| interest.evaluates_on_ingest());
-        match read {
-            LiveRead::One { namespace, name, .. } => {
-                let known = read.expected_object(reflector);
-                let scope = Some(namespace.as_str()).filter(|n| !n.is_empty());
-                let live = get_live::<K>(&self.client, api, scope, name).await?;
-                let apply = || live_reads::apply_live_read(reflector, *kind, start, known, live.as_ref());
-                let drifts = work_beside(evaluates, apply).into_iter().map(drift_of).collect();
-                let workloads = live.iter().filter_map(below).collect();
-                Ok(LiveReadResult { drifts, workloads, ..LiveReadResult::default() })
-            }
-            LiveRead::All { namespace, .. } => {
-                let scope = Some(namespace.as_str()).filter(|n| !n.is_empty() && api.namespaced);
-                let held = live_reads::held_objects(reflector, *kind, scope);
-                let live = list_live::<K>(&self.client, api, scope, None).await?;
-                let apply = |live| live_reads::apply_live_object(reflector, *kind, start, live);
-                let ahead: Vec<_> = work_beside(evaluates, || live.iter().filter_map(apply).collect());
-                let drifts = ahead.into_iter().map(drift_of).collect();
-                let workloads = live.iter().filter_map(below).take(most).collect();
-                let unlisted = live_reads::unlisted_reads(reflector, held, &live, MAX_UNLISTED_READS);
-                Ok(LiveReadResult { drifts, workloads, unlisted })
-            }
-        }
+    fn object_reader(&self) -> ObjectReader<'_> {
+        let Self { client, reflector, resolved, .. } = self;
+        ObjectReader { client, reflector, resolved }
     }
 
     /// Looks up why a workload is not ready. Returns the next object to read; `None` where the read failed.
@@ -399,35 +347,9 @@ impl LiveReader {
         }
     }
 
-    /// Checks, after the grace period, for objects that are still known only from a live read, and reports them as
-    /// drift. What the watch has not delivered long after that it has lost, and perhaps more: the kind is listed again. Where the
-    /// server's history has gone back, it is at once: nobody is late there.
-    pub(crate) async fn check_drift(&self, mut drifts: Vec<Drift>, found_by: &str) {
-        sleep(DRIFT_GRACE_PERIOD).await;
-        drifts.retain(|drift| self.reflector.is_still_awaited(&drift.lag.awaited));
-        self.drift_log.report(drifts.iter().map(|Drift { followed, lag }| {
-            let kind = followed.api.to_string();
-            self.metrics.count_drift(&kind, found_by, 1);
-            let (object, held, live) = (lag.object.clone(), lag.before, lag.live);
-            DriftExample { kind, object, held, live }
-        }));
-        let (older, late): (Vec<_>, Vec<_>) = drifts.into_iter().partition(|drift| drift.lag.went_back());
-        if !older.is_empty() {
-            self.comparisons.forget_proofs();
-            self.breaks.on_older_version();
-        }
-        self.give_up_watches(older);
-        if !late.is_empty() {
-            sleep(LATENESS_ALLOWED).await;
-            self.give_up_watches(late);
-        }
-    }
-
-    fn give_up_watches(&self, drifts: Vec<Drift>) {
-        for Drift { followed, lag } in drifts {
-            if self.reflector.give_up_awaiting(&lag.awaited) {
-                followed.doubts.on_lost_event();
-            }
-        }
+    /// Checks, after the grace period, what the watch still lacks of what live reads have shown.
+    pub(crate) async fn check_drift(&self, drifts: Vec<Drift>, found_by: &str) {
+        let Self { reflector, metrics, drift_log, comparisons, breaks, .. } = self;
+        DriftCheck { reflector, metrics, drift_log, comparisons, breaks }.run(drifts, found_by).await;
     }
 }

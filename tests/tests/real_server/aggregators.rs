@@ -5,189 +5,15 @@ use std::sync::Arc;
 
 use acceptance::control_plane::{ClusterParts, ControlPlane};
 use acceptance::crd::CrdBuilder;
-use acceptance::expectation::{StateExpectation, because, mentions, says};
-use acceptance::kind::{ManifestKind, ObjectAddress};
-use acceptance::objects::owner_reference;
+use acceptance::expectation::{because, mentions, says};
+use acceptance::kind::ObjectAddress;
 use acceptance::policies::{TenantPolicies as _, policy_address};
-use acceptance::rollcall::{RollcallProcess, TenantRollcall as _};
+use acceptance::rollcall::TenantRollcall as _;
 use acceptance::tenant::TestTenant;
 use anyhow::{Result, ensure};
-use http::Method;
 use serde_json::{Value, json};
 
-/// By what another aggregator's parent is recognized.
-#[derive(Clone, Copy)]
-enum Evidence {
-    /// Its API group: the policy is in shadow mode.
-    Group,
-    /// A finalizer that only its objects carry, whatever their group: the policy's status has these words.
-    Finalizer(&'static str),
-    /// Nothing: it only bears a name.
-    None,
-}
-
-/// How the policy finds the child of a parent.
-#[derive(Clone, Copy)]
-enum Link {
-    OwnerReference,
-    /// A label with the parent's UID: kro sets no ownerReference.
-    Label,
-    /// A reference in the parent: a claim does not own its composite.
-    Reference,
-}
-
-/// One object as its controller leaves it.
-struct PeerParent {
-    name: &'static str,
-    /// Group, version and kind.
-    api: (String, &'static str, &'static str),
-    metadata: Value,
-    spec: Value,
-    status: Value,
-    /// The field manager of the status.
-    manager: &'static str,
-    /// Argo CD's Application has none.
-    has_status_subresource: bool,
-    /// The condition type of the policy.
-    condition: &'static str,
-    /// The parent itself says that it is ready, by a condition of that type or where its kind says it.
-    says_true: bool,
-    link: Link,
-    evidence: Evidence,
-}
-
-impl PeerParent {
-    fn new(name: &'static str, api: (&str, &'static str, &'static str), manager: &'static str) -> PeerParent {
-        PeerParent {
-            name,
-            api: (api.0.to_owned(), api.1, api.2),
-            metadata: json!({}),
-            spec: json!({}),
-            status: json!({}),
-            manager,
-            has_status_subresource: true,
-            condition: "Ready",
-            says_true: true,
-            link: Link::OwnerReference,
-            evidence: Evidence::Group,
-        }
-    }
-
-    fn finalizers(mut self, finalizers: &[&str]) -> PeerParent {
-        self.metadata["finalizers"] = json!(finalizers);
-        self
-    }
-
-    fn definition(&self) -> Value {
-        let (group, version, kind) = &self.api;
-        let builder = CrdBuilder::new(kind).shapeless();
-        let builder =
-            if self.has_status_subresource { builder } else { builder.without_status_subresource() };
-        let mut crd = builder.manifest(group);
-        crd["spec"]["versions"][0]["name"] = json!(version);
-        crd
-    }
-
-    fn manifest(&self) -> Value {
-        let (group, version, kind) = &self.api;
-        let mut object = json!({ "apiVersion": format!("{group}/{version}"), "kind": kind, "metadata": self.metadata,
-            "spec": self.spec });
-        object["metadata"]["name"] = json!(self.name);
-        object
-    }
-
-    fn policy(&self, tenant: &TestTenant) -> Value {
-        let mut child = tenant.child(self.child());
-        match self.link {
-            Link::OwnerReference => {}
-            Link::Label => {
-                child["find"] = json!({ "labels": { "kro.run/instance-id": "{parent.metadata.uid}" } });
-            }
-            Link::Reference => child["find"] = json!({ "refs": "spec.resourceRef" }),
-        }
-        let spec = json!({ "children": [child], "settle": "100ms", "condition": { "type": self.condition } });
-        let mut policy = tenant.policy_manifest(self.name, "Part", spec);
-        policy["spec"]["parent"] = json!({ "group": self.api.0, "kind": self.api.2 });
-        policy
-    }
-
-    /// Creates it with its child, which is not ready, and lets its controller say what it says. Returns what stands then.
-    async fn create(&self, tenant: &TestTenant) -> Result<Value> {
-        let mut manifest = self.manifest();
-        if matches!(self.link, Link::Reference) {
-            manifest["spec"]["resourceRef"] = json!({ "apiVersion": format!("{}/v1", tenant.group), "kind": self.child(), "name": self.name });
-        }
-        let parent = tenant.create(manifest).await?;
-        let mut child = tenant.custom(self.child(), self.name);
-        match self.link {
-            Link::OwnerReference => child["metadata"]["ownerReferences"] = json!([owner_reference(&parent)]),
-            Link::Label => {
-                child["metadata"]["labels"] = json!({ "kro.run/instance-id": parent["metadata"]["uid"] });
-            }
-            Link::Reference => {}
-        }
-        tenant.create(child).await?;
-        self.turn_child(tenant, "False").await?;
-        let address = ObjectAddress::of(&parent)?;
-        let part = if self.has_status_subresource { "/status" } else { "" };
-        let path = format!("{}{part}?fieldManager={}", address.path(), self.manager);
-        let body = serde_json::to_vec(&json!({ "status": self.status }))?;
-        tenant.admin.send(Method::PATCH, &path, "application/merge-patch+json", body).await
-    }
-
-    /// Kind of its child: of the cluster where the parent is.
-    fn child(&self) -> &'static str {
-        let (group, version, kind) = &self.api;
-        let kind = ManifestKind::new(&format!("{group}/{version}"), kind);
-        if kind.is_cluster_scoped() { "ClusterPart" } else { "Part" }
-    }
-
-    async fn turn_child(&self, tenant: &TestTenant, status: &str) -> Result<()> {
-        let entry = json!({ "type": "Ready", "status": status, "reason": "Said", "observedGeneration": 1 });
-        let place = format!("{}/{}", self.child(), self.name);
-        tenant.change_status(&place, json!({ "conditions": [entry] })).await?;
-        Ok(())
-    }
-
-    /// Waits until the policy has judged it so, and until the metric counts whether it disagrees.
-    async fn until_judged(&self, tenant: &TestTenant, running: &RollcallProcess, ready: bool) -> Result<()> {
-        let policy = format!("policy=\"{}\"", tenant.policy_name(self.name));
-        let is_ready = move |parents: f64| (parents > 0.5) == ready;
-        running.until_metric("rollcall_parents", &[&policy, "verdict=\"Ready\""], is_ready).await?;
-        let metric = match self.evidence {
-            Evidence::Group => "rollcall_shadow_disagreements",
-            Evidence::Finalizer(_) => "rollcall_parents_owned_disagreeing",
-            Evidence::None => return Ok(()),
-        };
-        let disagrees = self.says_true && !ready;
-        running.until_metric(metric, &[&policy], move |parents| (parents > 0.5) == disagrees).await?;
-        Ok(())
-    }
-
-    /// Waits until the policy says by what its parent was recognized, and counts it as not ready.
-    async fn until_policy_says_why(&self, tenant: &TestTenant) -> Result<()> {
-        let said = match self.evidence {
-            Evidence::Finalizer(words) => because("Ready", "ConditionOwned")
-                .and(mentions("Ready", &format!("1 parents {words}")))
-                .and(mentions("Ready", "(1 of them say otherwise than their children)")),
-            _ => says("Accepted", "True").and(because("Accepted", "Shadow")).and(mentions(
-                "Accepted",
-                &format!("the status of {} objects is not for others to write", self.api.2),
-            )),
-        };
-        let counted = StateExpectation::new("its parent is counted as not ready", |policy: &Value| {
-            policy["status"]["parents"] == 1 && policy["status"]["ready"] == 0
-        });
-        tenant.until_at(&policy_address(tenant, self.name)?, &said.and(counted)).await?;
-        Ok(())
-    }
-
-    fn address(&self, tenant: &TestTenant) -> Result<ObjectAddress> {
-        let mut manifest = self.manifest();
-        manifest["metadata"]["namespace"] = json!(tenant.name);
-        ObjectAddress::of(&manifest)
-    }
-}
+use super::peer_parent::{PeerEvidence, PeerLink, PeerParent};
 
 fn conditions(of: &[(&str, &str)]) -> Value {
     let entry = |(kind, reason): &(&str, &str)| {
@@ -300,7 +126,7 @@ fn recognized_by_finalizer() -> Vec<PeerParent> {
             status: json!({ "state": "ACTIVE", "available": 1, "conditions": conditions(&[
                 ("InstanceManaged", "Managed"), ("GraphResolved", "Resolved"),
                 ("ResourcesReady", "AllResourcesReady"), ("Ready", "Ready")]) }),
-            link: Link::Label,
+            link: PeerLink::Label,
             ..PeerParent::new(name, (group, "v1alpha1", "WebApp"), "kro").finalizers(&["kro.run/finalizer"])
         };
         parent.metadata["labels"] = json!({ "kro.run/owned": "true", "kro.run/resource-graph-definition-name": "apps",
@@ -309,7 +135,7 @@ fn recognized_by_finalizer() -> Vec<PeerParent> {
     };
     let crossplane = |name, kind, finalizer: &'static str, words| PeerParent {
         status: json!({ "conditions": conditions(&[("Synced", "ReconcileSuccess"), ("Ready", "Available")]) }),
-        evidence: Evidence::Finalizer(words),
+        evidence: PeerEvidence::Finalizer(words),
         ..PeerParent::new(name, ("sql.example.org", "v1alpha1", kind), "crossplane").finalizers(&[finalizer])
     };
     let mut composite = crossplane(
@@ -327,7 +153,7 @@ fn recognized_by_finalizer() -> Vec<PeerParent> {
         "finalizer.apiextensions.crossplane.io",
         "by Crossplane (finalizer finalizer.apiextensions.crossplane.io)",
     );
-    claim.link = Link::Reference;
+    claim.link = PeerLink::Reference;
     claim.spec = json!({ "compositionRef": { "name": "databases" } });
     let mut managed = crossplane(
         "managed",
@@ -338,15 +164,17 @@ fn recognized_by_finalizer() -> Vec<PeerParent> {
     managed.metadata["annotations"] = json!({ "crossplane.io/external-name": "managed" });
     managed.spec = json!({ "forProvider": { "size": 1 }, "providerConfigRef": { "name": "default" } });
     let of_kro = instance("kro-own-group", "kro.run");
-    let elsewhere =
-        PeerParent { evidence: Evidence::Finalizer(kro), ..instance("kro-other-group", "apps.example.org") };
+    let elsewhere = PeerParent {
+        evidence: PeerEvidence::Finalizer(kro),
+        ..instance("kro-other-group", "apps.example.org")
+    };
     vec![of_kro, elsewhere, composite, claim, managed]
 }
 
 /// Kinds of a user's own, deployed by these tools or named like theirs.
 fn taken_for_nobodys() -> Vec<PeerParent> {
     let own = |name, group: &str, kind| PeerParent {
-        evidence: Evidence::None,
+        evidence: PeerEvidence::None,
         says_true: false,
         ..PeerParent::new(name, (group, "v1", kind), "shop-operator")
     };

@@ -1,20 +1,18 @@
-//! The actions of people, controllers and other writers of status.
+//! The actions of people and controllers, and which of all actions comes next.
 
 use std::rc::Rc;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::churn::ChurnActors;
-use super::definitions::{self, DefinitionActors};
-use super::deletions::DeletionActors;
-use super::drains::DrainActors;
-use super::failures::FailureActors;
+use super::condition_writers;
+use super::definitions;
 use super::manifests;
 use super::operator_visit::OperatorVisit;
+use super::optional_actors::OptionalActors;
 use crate::scenario::{CUSTOM_GROUP, DEPLOYMENT, Dice, SIM_NAMESPACES, Scenario, small_number};
 use crate::timeline::SimEvent;
-use crate::world::{FOREIGN_CONDITION_TYPES, SimObjectRef, SimWorld, conditions_of};
+use crate::world::{SimObjectRef, SimWorld};
 
 /// Number of objects from which no more are created.
 const MAX_OBJECTS: usize = 60;
@@ -38,32 +36,14 @@ pub(crate) struct ClusterActors {
     /// Number of actions until faults stop.
     steps_left: u32,
     scenario: Rc<Scenario>,
-    /// Autoscalers and drains.
-    churn: Option<ChurnActors>,
-    /// Those who delete definitions.
-    definitions: Option<DefinitionActors>,
-    drains: Option<DrainActors>,
-    /// Operators that report failures.
-    failures: Option<FailureActors>,
-    /// Those who delete in the foreground.
-    deletions: Option<DeletionActors>,
-}
-
-/// Actors that a history may be without.
-#[derive(Default)]
-pub(crate) struct OptionalActors {
-    pub(crate) churn: Option<ChurnActors>,
-    pub(crate) definitions: Option<DefinitionActors>,
-    pub(crate) drains: Option<DrainActors>,
-    pub(crate) failures: Option<FailureActors>,
-    pub(crate) deletions: Option<DeletionActors>,
+    /// Those that the history may be without.
+    optional: OptionalActors,
 }
 
 impl ClusterActors {
-    pub(crate) fn new(mut dice: Dice, scenario: Rc<Scenario>, actors: OptionalActors) -> ClusterActors {
+    pub(crate) fn new(mut dice: Dice, scenario: Rc<Scenario>, optional: OptionalActors) -> ClusterActors {
         let steps_left = small_number(40 + dice.below(50));
-        let OptionalActors { churn, definitions, drains, failures, deletions } = actors;
-        ClusterActors { dice, steps_left, scenario, churn, definitions, drains, failures, deletions }
+        ClusterActors { dice, steps_left, scenario, optional }
     }
 
     pub(crate) fn have_steps_left(&self) -> bool {
@@ -78,61 +58,12 @@ impl ClusterActors {
         for _ in 0..8 {
             self.create_child(world);
         }
-        if let Some(churn) = &mut self.churn {
-            churn.schedule_step(world);
-        }
-        if let Some(definitions) = &mut self.definitions {
-            definitions.schedule_deletion(world);
-        }
-        if let Some(drains) = &mut self.drains {
-            drains.schedule_step(world);
-        }
-        if let Some(failures) = &mut self.failures {
-            failures.schedule_step(world);
-        }
-        if let Some(deletions) = &mut self.deletions {
-            deletions.schedule_step(world);
-        }
+        self.optional.schedule_first_steps(world);
     }
 
-    /// The number of some workload's pods moves. It goes on for as long as the other actors do.
-    pub(super) fn step_churn(&mut self, world: &mut SimWorld) {
-        if let Some(churn) = self.churn.as_mut().filter(|_| self.steps_left > 0) {
-            churn.step(world);
-            churn.schedule_step(world);
-        }
-    }
-
-    /// Pods of some StatefulSet are taken away, or come back.
-    pub(super) fn step_drains(&mut self, world: &mut SimWorld) {
-        if let Some(drains) = self.drains.as_mut().filter(|_| self.steps_left > 0) {
-            drains.step(world);
-            drains.schedule_step(world);
-        }
-    }
-
-    /// Some parent says that it has failed, or takes that back.
-    pub(super) fn step_failures(&mut self, world: &mut SimWorld) {
-        if let Some(failures) = self.failures.as_mut().filter(|_| self.steps_left > 0) {
-            failures.step(world);
-            failures.schedule_step(world);
-        }
-    }
-
-    /// Some parent is deleted in the foreground, or what holds such a deletion lets go.
-    pub(super) fn step_deletions(&mut self, world: &mut SimWorld) {
-        if let Some(deletions) = self.deletions.as_mut().filter(|_| self.steps_left > 0) {
-            deletions.step(world);
-            deletions.schedule_step(world);
-        }
-    }
-
-    /// The definition of some kind is deleted.
-    pub(super) fn delete_definition(&mut self, world: &mut SimWorld) {
-        if let Some(definitions) = self.definitions.as_mut().filter(|_| self.steps_left > 0) {
-            definitions.delete_some(world);
-            definitions.schedule_deletion(world);
-        }
+    /// Those that the history may be without. They go on for as long as the other actors do.
+    pub(super) fn optional(&mut self) -> Option<&mut OptionalActors> {
+        (self.steps_left > 0).then_some(&mut self.optional)
     }
 
     /// The definition of a kind is put back, and people create what they miss.
@@ -229,7 +160,8 @@ impl ClusterActors {
         if hangs {
             object["metadata"]["finalizers"] = json!([format!("{CUSTOM_GROUP}/hold")]);
         }
-        if place.kind == DEPLOYMENT && self.churn.as_ref().is_some_and(|churn| churn.tells_rollouts) {
+        if place.kind == DEPLOYMENT && self.optional.churn.as_ref().is_some_and(|churn| churn.tells_rollouts)
+        {
             manifests::let_tell_rollouts(&mut object);
         }
         if let Some((kind, parent)) = parent {
@@ -356,56 +288,15 @@ impl ClusterActors {
         }
     }
 
-    /// Writes a condition as another field manager; some use a type that the policies use too.
     fn write_foreign_condition(&mut self, world: &mut SimWorld) {
         let Some((kind, object)) = self.some_parent(world) else { return };
-        let claims = self.dice.chance(4);
-        let name =
-            if claims { "Ready" } else { *self.dice.pick(&FOREIGN_CONDITION_TYPES).unwrap_or(&"Degraded") };
-        let drawn = *self.dice.pick(&["True", "False"]).unwrap_or(&"True");
-        // What says that the parent has failed is said where operators report failures.
-        let harmless = if name == "Degraded" { "False" } else { "True" };
-        let status = if self.failures.is_some() { drawn } else { harmless };
-        if claims && conditions_of(&object["status"]).iter().any(|c| c["type"] == "Ready") {
-            return;
-        }
-        // Words that we use as well.
-        let reason = if status == "True" { "Terminating" } else { "DeadlineExceeded" };
-        let condition = json!({"type": name, "status": status, "reason": reason, "message": "",
-            "lastTransitionTime": "2027-01-15T08:00:00Z"});
-        self.put_condition(world, kind, &object, &condition);
+        let may_fail = self.optional.failures.is_some();
+        condition_writers::write_foreign_condition(&mut self.dice, world, kind, &object, may_fail);
     }
 
-    /// Returns the object's conditions with this one among them, as a well-behaved writer sends them.
-    pub(super) fn put_condition(
-        &mut self,
-        world: &mut SimWorld,
-        kind: usize,
-        object: &Value,
-        condition: &Value,
-    ) {
-        let mut list = conditions_of(&object["status"]).to_vec();
-        match list.iter_mut().find(|c| c["type"] == condition["type"]) {
-            Some(old) => *old = condition.clone(),
-            None if self.dice.chance(30) => list.insert(0, condition.clone()),
-            None => list.push(condition.clone()),
-        }
-        world.patch_status(&SimObjectRef::of_object(kind, object), &json!({ "conditions": list }));
-    }
-
-    /// Removes or changes one of our conditions, as a badly behaved writer would.
     fn tamper_with_condition(&mut self, world: &mut SimWorld) {
         let Some((kind, object)) = self.some_parent(world) else { return };
-        let mut list = conditions_of(&object["status"]).to_vec();
-        let Some(at) = list.iter().position(|c| c["type"] == "Ready") else { return };
-        if self.dice.chance(50) {
-            list.remove(at);
-        } else {
-            list[at]["status"] = json!("True");
-        }
-        let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
-        world.count_overwrite(uid);
-        world.patch_status(&SimObjectRef::of_object(kind, &object), &json!({ "conditions": list }));
+        condition_writers::tamper_with_condition(&mut self.dice, world, kind, &object);
     }
 
     /// Schedules an operator's handling of a parent: soon, late, or never.

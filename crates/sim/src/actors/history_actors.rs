@@ -3,6 +3,7 @@
 use super::cluster_actors::{ClusterActors, install_kinds};
 use super::operator::run_operator;
 use super::operator_visit::OperatorVisit;
+use super::optional_actors::OptionalActors;
 use super::scripted_actors::ScriptedActors;
 use crate::world::SimWorld;
 
@@ -38,37 +39,45 @@ impl HistoryActors {
         }
     }
 
+    /// Those that a drawn history may be without, for as long as the others go on.
+    fn optional(&mut self) -> Option<&mut OptionalActors> {
+        match self {
+            HistoryActors::Drawn(actors) => actors.optional(),
+            HistoryActors::Scripted(_) => None,
+        }
+    }
+
     /// The number of some workload's pods moves.
     pub(crate) fn step_churn(&mut self, world: &mut SimWorld) {
-        if let HistoryActors::Drawn(actors) = self {
+        if let Some(actors) = self.optional() {
             actors.step_churn(world);
         }
     }
 
     /// Pods of some StatefulSet are taken away, or come back.
     pub(crate) fn step_drains(&mut self, world: &mut SimWorld) {
-        if let HistoryActors::Drawn(actors) = self {
+        if let Some(actors) = self.optional() {
             actors.step_drains(world);
         }
     }
 
     /// Some parent says that it has failed, or takes that back.
     pub(crate) fn step_failures(&mut self, world: &mut SimWorld) {
-        if let HistoryActors::Drawn(actors) = self {
+        if let Some(actors) = self.optional() {
             actors.step_failures(world);
         }
     }
 
     /// Some parent is deleted in the foreground, or what holds such a deletion lets go.
     pub(crate) fn step_deletions(&mut self, world: &mut SimWorld) {
-        if let HistoryActors::Drawn(actors) = self {
+        if let Some(actors) = self.optional() {
             actors.step_deletions(world);
         }
     }
 
     /// Somebody deletes a definition.
     pub(crate) fn delete_definition(&mut self, world: &mut SimWorld) {
-        if let HistoryActors::Drawn(actors) = self {
+        if let Some(actors) = self.optional() {
             actors.delete_definition(world);
         }
     }

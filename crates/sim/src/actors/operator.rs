@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::cluster_actors::ClusterActors;
+use super::condition_writers::put_condition;
 use super::operator_visit::OperatorVisit;
 use crate::scenario::OperatorStyle;
 use crate::timeline::SimEvent;
@@ -34,7 +35,7 @@ fn leave_mark(actors: &mut ClusterActors, world: &mut SimWorld, kind: usize, par
     if world.scenario.kinds[kind].style == OperatorStyle::Condition {
         let condition = json!({"type": "Synced", "status": "True", "reason": "Done", "message": "",
             "observedGeneration": knew, "lastTransitionTime": "2027-01-15T08:00:00Z"});
-        return actors.put_condition(world, kind, parent, &condition);
+        return put_condition(&mut actors.dice, world, kind, parent, &condition);
     }
     leave_plain_mark(world, kind, parent, knew);
 }

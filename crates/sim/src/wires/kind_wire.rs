@@ -1,12 +1,18 @@
 //! The list and the watch of one kind, as far as they have come.
 
+use std::ops::Range;
+
 use readiness::saturating_millis;
+use rollcall_core::KindEvent;
 use sandbox::store::WatchCursor;
 use watcher::ApiFailureCause;
 
 use super::kind_search::KindSearch;
 use super::list_in_progress::{AskedList, ListInProgress};
+use super::sim_stage::SimStage;
 use crate::judges::{BLIND_LIMIT, MAX_ANSWER_LAG_MS};
+use crate::timeline::SimEvent;
+use crate::world::{FaultConcern, SimWorld};
 
 /// Number of refusals in a row after which the resume revision is dropped and the kind is listed again.
 const MAX_WATCH_REFUSALS: u32 = 3;
@@ -66,6 +72,12 @@ pub(crate) struct KindWire {
     denied_at: Option<i64>,
 }
 
+/// Schedules the next list or watch of a kind.
+pub(super) fn reopen_later(world: &mut SimWorld, kind: usize, within: Range<i64>) {
+    let again = world.faults.of(FaultConcern::Lists).between(within.start, within.end);
+    world.timeline.schedule_event(again, SimEvent::Open(kind));
+}
+
 impl KindWire {
     pub(crate) fn reset_for_restart(&mut self, now: i64) {
         let (down_until, forbidden_until, lag) = (self.down_until, self.forbidden_until, self.lag);
@@ -84,10 +96,24 @@ impl KindWire {
     }
 
     /// Notes an answer of the server, which ends a list or does not.
-    pub(super) fn note_answer(&mut self, now: i64, ends_list: bool) {
+    fn note_answer(&mut self, now: i64, ends_list: bool) {
         let deaf = now - self.last_answer > saturating_millis(BLIND_LIMIT) + MAX_ANSWER_LAG_MS;
         self.unproven = !ends_list && (self.unproven || deaf);
         self.last_answer = now;
+    }
+
+    /// Tells the service of an event of this kind.
+    pub(super) fn push_kind_event(&mut self, stage: &mut SimStage, kind: usize, event: KindEvent) {
+        if matches!(event, KindEvent::Alive | KindEvent::Synced | KindEvent::Absent) {
+            self.note_answer(stage.world.now(), event != KindEvent::Alive);
+        }
+        stage.service.push_kind_event(&mut stage.world, kind, event);
+    }
+
+    /// Tells the service why this kind cannot be read.
+    pub(super) fn report_trouble(&mut self, stage: &mut SimStage, kind: usize, cause: ApiFailureCause) {
+        stage.world.timeline.log_kind_event(kind, format_args!("{}", cause.metric_label()));
+        self.push_kind_event(stage, kind, KindEvent::Failure(cause, cause.metric_label().to_owned()));
     }
 
     /// Notes that the server denies that an object is there.

@@ -1,21 +1,19 @@
-//! Lists and watches of every kind, as `follow` runs them, over a faulty wire: they lag, break, repeat and lose lines,
-//! are refused, and find their resume revision compacted.
-
-use std::ops::Range;
+//! Lists and watches of every kind, as `follow` runs them, over a faulty wire: they lag, break, are refused, and find
+//! their resume revision compacted.
 
 use rollcall_core::KindEvent;
 use sandbox::store::StoreRequest;
-use serde_json::Value;
 use watcher::ApiFailureCause;
 
-use super::kind_wire::{KindWire, WireState};
+use super::kind_wire::{KindWire, WireState, reopen_later};
+use super::line_delivery::LineDelivery;
 use super::list_in_progress::{AskedList, ListInProgress};
 use super::sim_stage::SimStage;
-use super::wire_bodies::{WireListBody, WireWatchLine};
-use crate::perturbation::{Disturbance, HELD_MS, PointKind};
+use super::wire_bodies::WireListBody;
+use crate::perturbation::HELD_MS;
 use crate::scenario::{Dice, DiceStream, Sabotage, SeedStreams, kind_id};
 use crate::timeline::SimEvent;
-use crate::world::{FaultConcern, FaultDice, ModelObject, SimWorld};
+use crate::world::{FaultConcern, FaultDice, SimWorld};
 
 /// Lists and watches of all kinds.
 pub(crate) struct KindWires {
@@ -27,15 +25,6 @@ pub(crate) struct KindWires {
     /// How soon kinds that are not served are looked for again.
     search_dice: Dice,
     sabotage: Option<Sabotage>,
-}
-
-/// Time for which a kind that is cut off cannot be reached, in milliseconds: longer than blindness is borne.
-const CUT_OFF_MS: i64 = 150_000;
-
-/// Schedules the next list or watch of a kind.
-fn reopen_later(world: &mut SimWorld, kind: usize, within: Range<i64>) {
-    let again = world.faults.of(FaultConcern::Lists).between(within.start, within.end);
-    world.timeline.schedule_event(again, SimEvent::Open(kind));
 }
 
 impl KindWires {
@@ -86,18 +75,6 @@ impl KindWires {
         stage.world.timeline.remove_events(|event| event.is_of_wire(kind));
     }
 
-    fn push_kind_event(&mut self, stage: &mut SimStage, kind: usize, event: KindEvent) {
-        if matches!(event, KindEvent::Alive | KindEvent::Synced | KindEvent::Absent) {
-            self.wires[kind].note_answer(stage.world.now(), event != KindEvent::Alive);
-        }
-        stage.service.push_kind_event(&mut stage.world, kind, event);
-    }
-
-    fn report_trouble(&mut self, stage: &mut SimStage, kind: usize, cause: ApiFailureCause) {
-        stage.world.timeline.log_kind_event(kind, format_args!("{}", cause.metric_label()));
-        self.push_kind_event(stage, kind, KindEvent::Failure(cause, cause.metric_label().to_owned()));
-    }
-
     /// The loop asks for a list of a kind that was blind: its watch, whether it stands or not, is given up.
     pub(crate) fn relist(&mut self, world: &mut SimWorld, kind: usize) {
         if self.sabotage == Some(Sabotage::BlindnessForgiven) {
@@ -120,7 +97,7 @@ impl KindWires {
         let wire = &mut self.wires[kind];
         if wire.is_followed {
             wire.begin_search();
-            self.report_trouble(stage, kind, ApiFailureCause::NotInstalled);
+            wire.report_trouble(stage, kind, ApiFailureCause::NotInstalled);
             self.search_later(stage, kind);
             return false;
         }
@@ -131,17 +108,17 @@ impl KindWires {
             wire.search = None;
             stage.feed.follow_anew(kind);
             // A list begins, whatever the server answers.
-            self.push_kind_event(stage, kind, KindEvent::Listing);
+            self.wires[kind].push_kind_event(stage, kind, KindEvent::Listing);
             return true;
         }
         let holds = stage.feed.reflector.count_held(kind_id(kind)) > 0;
         if is_down {
             search.note_failure();
-            self.report_trouble(stage, kind, ApiFailureCause::Connection);
+            self.wires[kind].report_trouble(stage, kind, ApiFailureCause::Connection);
         } else if search.judge_absence(holds) {
             self.note_absence(stage, kind);
         } else {
-            self.report_trouble(stage, kind, ApiFailureCause::NotInstalled);
+            self.wires[kind].report_trouble(stage, kind, ApiFailureCause::NotInstalled);
         }
         self.wires[kind].search = Some(search);
         self.search_later(stage, kind);
@@ -155,7 +132,7 @@ impl KindWires {
         stage.feed.forget_kind(kind);
         self.wires[kind].synced = true;
         self.wires[kind].note_list(now, now);
-        self.push_kind_event(stage, kind, KindEvent::Absent);
+        self.wires[kind].push_kind_event(stage, kind, KindEvent::Absent);
     }
 
     fn search_later(&mut self, stage: &mut SimStage, kind: usize) {
@@ -175,7 +152,7 @@ impl KindWires {
             return;
         }
         if let Some(cause) = self.blocked_cause(&stage.world, kind) {
-            self.report_trouble(stage, kind, cause);
+            self.wires[kind].report_trouble(stage, kind, cause);
             self.wires[kind].note_blocked(cause);
             return reopen_later(&mut stage.world, kind, 200..4_000);
         }
@@ -190,7 +167,7 @@ impl KindWires {
     fn start_list(&mut self, stage: &mut SimStage, kind: usize) {
         self.wires[kind].is_followed = true;
         self.wires[kind].state = WireState::Asked(AskedList::begin(stage, kind));
-        self.push_kind_event(stage, kind, KindEvent::Listing);
+        self.wires[kind].push_kind_event(stage, kind, KindEvent::Listing);
         let is_off = stage.world.faults.is_off();
         let waits = |dice: &mut Dice| if !is_off && dice.chance(30) { dice.between(100, 6_000) } else { 0 };
         match self.answer_dice.as_mut().map_or(0, waits) {
@@ -218,7 +195,7 @@ impl KindWires {
             .timeline
             .log_kind_event(kind, format_args!("list of {} at {}", list.items.len(), list.revision()));
         self.wires[kind].state = WireState::Listing(ListInProgress::deliver(asked, list));
-        self.push_kind_event(stage, kind, KindEvent::Alive);
+        self.wires[kind].push_kind_event(stage, kind, KindEvent::Alive);
         if self.sabotage == Some(Sabotage::SyncedEarly) {
             self.wires[kind].synced = false;
             stage.service.queue_kind_event(kind, KindEvent::Synced);
@@ -240,7 +217,7 @@ impl KindWires {
         }
         if broken {
             self.wires[kind].state = WireState::Down;
-            self.report_trouble(stage, kind, ApiFailureCause::Connection);
+            self.wires[kind].report_trouble(stage, kind, ApiFailureCause::Connection);
             return reopen_later(&mut stage.world, kind, 200..2_000);
         }
         if !list.feed_page(stage, kind, few) {
@@ -262,7 +239,7 @@ impl KindWires {
         let revision = list.finish(stage, kind, self.sabotage != Some(Sabotage::NoSweep));
         (wire.resume_revision, wire.synced) = (Some(revision), true);
         stage.world.timeline.log_kind_event(kind, format_args!("listed"));
-        self.push_kind_event(stage, kind, KindEvent::Synced);
+        wire.push_kind_event(stage, kind, KindEvent::Synced);
         self.open_kind(stage, kind);
     }
 
@@ -277,7 +254,7 @@ impl KindWires {
             Ok(cursor) => {
                 let wake = cursor.wake_at();
                 self.wires[kind].state = WireState::Watching(Box::new(cursor));
-                self.push_kind_event(stage, kind, KindEvent::Alive);
+                self.wires[kind].push_kind_event(stage, kind, KindEvent::Alive);
                 if self.sabotage == Some(Sabotage::BlindnessForgiven) {
                     stage.service.queue_kind_event(kind, KindEvent::Synced);
                 }
@@ -330,7 +307,9 @@ impl KindWires {
         };
         while let Some(line) = stage.world.store.next_line_until(stage.world.now(), &mut cursor, limit) {
             let bytes = line.to_bytes();
-            if !self.deliver_line(stage, kind, &bytes, &line.object) {
+            let wire = &mut self.wires[kind];
+            let mut delivery = LineDelivery { wire, kind, sabotage: self.sabotage };
+            if !delivery.deliver(stage, &bytes, &line.object) {
                 return;
             }
             self.wires[kind].resume_revision =
@@ -352,110 +331,8 @@ impl KindWires {
 
     fn break_watch(&mut self, stage: &mut SimStage, kind: usize) {
         if self.wires[kind].drop_watch() {
-            self.report_trouble(stage, kind, ApiFailureCause::Connection);
+            self.wires[kind].report_trouble(stage, kind, ApiFailureCause::Connection);
             reopen_later(&mut stage.world, kind, 200..2_000);
         }
     }
-
-    /// Delivers one line of a watch; returns `false` if it ended the watch.
-    fn deliver_line(&mut self, stage: &mut SimStage, kind: usize, bytes: &[u8], value: &Value) -> bool {
-        let Ok(line) = serde_json::from_slice::<WireWatchLine<'_>>(bytes) else {
-            stage.world.timeline.fail_invariant("a line can be read", String::from_utf8_lossy(bytes));
-            return false;
-        };
-        match line.r#type {
-            "BOOKMARK" => return true,
-            "ERROR" => {
-                self.wires[kind].resume_revision = None;
-                self.report_trouble(stage, kind, ApiFailureCause::Gone);
-                reopen_later(&mut stage.world, kind, 10..500);
-                return false;
-            }
-            _ => {}
-        }
-        let disturbance = stage.world.disturb_point(PointKind::Notification);
-        if let Some(disturbance) = disturbance
-            && let Some(goes_on) = self.disturb_line(stage, kind, disturbance)
-        {
-            return goes_on;
-        }
-        let model = stage.world.read_object(kind, value);
-        let deleted = line.r#type == "DELETED";
-        let lost = stage.world.faults.of(FaultConcern::Lists).strikes(2);
-        if lost || (deleted && self.sabotage == Some(Sabotage::DeletesLost)) {
-            stage.world.timeline.counts.lost += 1;
-            stage
-                .world
-                .timeline
-                .log_kind_event(kind, format_args!("lost {} {}", line.r#type, describe_object(&model)));
-            return true;
-        }
-        apply_line(stage, kind, &line, model);
-        let repeats = disturbance == Some(Disturbance::Repeated);
-        if stage.world.faults.of(FaultConcern::Lists).strikes(5) || repeats {
-            self.repeat_line(stage, kind);
-        }
-        if self.wires[kind].repeatable_line.is_none() || stage.world.faults.of(FaultConcern::Lists).chance(30)
-        {
-            self.wires[kind].repeatable_line = Some(bytes.into());
-        }
-        true
-    }
-
-    /// Disturbs the delivery of a line; returns whether the watch goes on, or `None` if the line is delivered as ever.
-    fn disturb_line(&mut self, stage: &mut SimStage, kind: usize, disturbance: Disturbance) -> Option<bool> {
-        let wire = &mut self.wires[kind];
-        match disturbance {
-            Disturbance::Lost => return Some(true),
-            // What it knew ends with it.
-            Disturbance::KilledBefore => return Some(false),
-            Disturbance::Relisted => {
-                wire.resume_revision = None;
-                self.report_trouble(stage, kind, ApiFailureCause::Gone);
-            }
-            Disturbance::Held => self.report_trouble(stage, kind, ApiFailureCause::Connection),
-            Disturbance::CutOff => {
-                wire.down_until = stage.world.now() + CUT_OFF_MS;
-                self.report_trouble(stage, kind, ApiFailureCause::Connection);
-            }
-            _ => return None,
-        }
-        reopen_later(&mut stage.world, kind, HELD_MS..HELD_MS + 1);
-        Some(false)
-    }
-
-    /// Delivers an earlier line again.
-    fn repeat_line(&mut self, stage: &mut SimStage, kind: usize) {
-        let Some(bytes) = self.wires[kind].repeatable_line.clone() else { return };
-        let mut bytes = bytes.to_vec();
-        if self.sabotage == Some(Sabotage::StaleLooksNew)
-            && let Ok(mut line) = serde_json::from_slice::<Value>(&bytes)
-        {
-            line["object"]["metadata"]["resourceVersion"] = stage.world.store.revision().to_string().into();
-            bytes = line.to_string().into_bytes();
-            stage.world.timeline.log_event("a repeated line looks new");
-            let Ok(line) = serde_json::from_slice::<WireWatchLine<'_>>(&bytes) else { return };
-            // The second cache recognises it as stale.
-            return stage.feed.feed_reflector_alone(kind, line.object);
-        }
-        if let Ok(line) = serde_json::from_slice::<WireWatchLine<'_>>(&bytes) {
-            let model = stage.feed.model_object(kind, line.object);
-            apply_line(stage, kind, &line, model);
-        }
-    }
-}
-
-/// Name of an object in the log.
-fn describe_object(model: &ModelObject) -> String {
-    format!("{}/{} at {}", model.namespace, model.name, model.version)
-}
-
-fn apply_line(stage: &mut SimStage, kind: usize, line: &WireWatchLine<'_>, model: ModelObject) {
-    stage.world.timeline.log_kind_event(kind, format_args!("{} {}", line.r#type, describe_object(&model)));
-    if line.r#type == "DELETED" {
-        stage.feed.feed_deletion(&model);
-    } else {
-        stage.feed.feed_watched(kind, model, line.object);
-    }
-    stage.service.wake_loop(&mut stage.world);
 }

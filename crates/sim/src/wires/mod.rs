@@ -8,6 +8,7 @@ mod ghost_process;
 mod kind_search;
 mod kind_wire;
 mod kind_wires;
+mod line_delivery;
 mod list_in_progress;
 mod listed_watch;
 mod live_read_wire;

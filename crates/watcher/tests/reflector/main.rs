@@ -20,3 +20,4 @@ mod scaled;
 mod since;
 mod slow_rules;
 mod succession;
+mod waiting_for_rules;

@@ -12,7 +12,7 @@ const PROGRAMS: [&str; 9] =
     ["cargo", "docker", "helm", "kopf", "kubectl", "npm", "pip", "rollcall", "tests/run"];
 
 /// Commands run by a test that does not take them from the page: the test's file, and the text in it.
-const ELSEWHERE: [(&str, &str, &str); 7] = [
+const ELSEWHERE: [(&str, &str, &str); 8] = [
     (
         "cargo run -- crd > deploy/crds/rollcall.dev.yaml",
         "tests/tests/real_server/deploy.rs",
@@ -27,6 +27,11 @@ const ELSEWHERE: [(&str, &str, &str); 7] = [
         "cargo test -p sim --test perturbations",
         "crates/sim/tests/perturbations.rs",
         "\"cargo test -p sim --test perturbations every_single -- --nocapture\"",
+    ),
+    (
+        "cargo run -p sim -- --seeds 100000",
+        "crates/sim/tests/histories.rs",
+        "fn as_many_histories_are_played_as_are_asked_for()",
     ),
     (
         "rollcall demo --crowd",

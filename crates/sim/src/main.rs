@@ -1,5 +1,5 @@
 //! Plays as many histories as are asked for, all of one seed after the other, and says how far it is and how fast:
-//! `cargo run -p sim --example histories -- --seeds 100000 --from 40000`.
+//! `cargo run -p sim -- --seeds 100000 --from 40000`.
 //!
 //! Of each seed all kinds of histories are played, or only those that `--only` names. A failure is printed at once, with the command
 //! that plays it again; the exit code is 1 if there was one, 2 for a mistyped command.
@@ -34,6 +34,7 @@ const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Plays histories of the simulator
 #[derive(Parser)]
+#[command(name = "sim")]
 struct HistoriesArgs {
     /// Number of seeds.
     #[arg(long, default_value_t = 1_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]

@@ -47,7 +47,7 @@ pub(super) fn read_boolean_field(
         }
         // Of the whole by its name: `bucketReady: true` of a bucket, `connected: true`.
         (ConditionRole::Part, TruthValue::True)
-            if c.names_kind || !below && name.len() == 1 && !names_precondition(last_word(name)) =>
+            if (c.names_kind || !below && name.len() == 1) && says_made(last_word(name)) =>
         {
             said(WordSense::Good, SignalForce::Part)
         }
@@ -73,6 +73,12 @@ fn is_of_named_part(c: &ConditionFacts) -> bool {
     !is_summary_path(path)
         && !is_part_path(path)
         && !with_words(path, |above| is_state_noun(last_word(above)))
+}
+
+/// Returns `true` unless the word is one for what must hold before anything is made: `backupEnabled: true` of a backup. What is
+/// granted is what was asked for.
+fn says_made(word: &str) -> bool {
+    word == "granted" || !names_precondition(word)
 }
 
 fn says_well(word: &str) -> bool {

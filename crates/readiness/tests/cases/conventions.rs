@@ -108,6 +108,24 @@ fn every_line_is_judged_as_it_says_itself() {
     assert!(wrong.is_empty(), "{} lines:\n{}", wrong.len(), wrong.join("\n"));
 }
 
+#[test]
+fn a_field_with_the_name_of_the_kind_is_about_the_whole_unless_it_says_what_must_hold_before() {
+    for line in [
+        "R example.com/v1 Bucket | bucketReady=true",
+        "P example.com/v1 Bucket | bucketReady=false",
+        "U example.com/v1 Bucket | storageReady=true",
+        "U example.com/v1 Backup | backupEnabled=true",
+        "U example.com/v1 Database | databaseCreated=true",
+        "U example.com/v1 Policy | registered=true",
+        "R example.com/v1 BucketAccess | accessGranted=true",
+        "R example.com/v1 Peer | connected=true",
+        "P example.com/v1 Peer | connected=true | phase=Pending",
+    ] {
+        let (meant, object) = parse_line(line);
+        assert_eq!(judge_object(&object).0, meant, "{line}");
+    }
+}
+
 /// What is done to an object that was well.
 type Damage = Box<dyn Fn(&mut Value)>;
 

@@ -13,7 +13,7 @@
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -37,10 +37,10 @@ const LOG_INTERVAL: Duration = Duration::from_secs(60);
 #[command(name = "sim")]
 struct HistoriesArgs {
     /// Number of seeds.
-    #[arg(long, default_value_t = 1_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = 1_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     seeds: u64,
     /// First seed.
-    #[arg(long, default_value_t = 100_000, value_name = "SEED")]
+    #[arg(long, default_value_t = 100_000, value_name = "SEED", value_parser = clap::value_parser!(u64).range(..1 << 60))]
     from: u64,
     /// Kinds of histories. All by default.
     #[arg(long, value_delimiter = ',', value_enum, value_name = "KIND")]
@@ -98,6 +98,8 @@ struct HistoryRun {
     all: u64,
     threads: usize,
     sum: Mutex<PlayedSum>,
+    /// Nobody plays any more.
+    is_over: AtomicBool,
 }
 
 impl HistoryRun {
@@ -133,15 +135,11 @@ impl HistoryRun {
         )
     }
 
-    fn is_over(&self) -> bool {
-        self.sum.lock().is_ok_and(|sum| sum.histories == self.all)
-    }
-
     /// Says how far it is until it is over.
     fn show_progress(&self) {
         let is_terminal = std::io::stderr().is_terminal();
         let interval = if is_terminal { TERMINAL_INTERVAL } else { LOG_INTERVAL };
-        while !self.is_over() {
+        while !self.is_over.load(Ordering::Acquire) {
             thread::park_timeout(interval);
             let mut stderr = std::io::stderr().lock();
             let (before, after) = if is_terminal { ("\r\x1b[2K", "") } else { ("", "\n") };
@@ -161,7 +159,13 @@ fn main() -> ExitCode {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let threads = args.threads.unwrap_or(cores).max(1);
     let count = u64::try_from(kinds.len()).unwrap_or(u64::MAX);
-    let run = HistoryRun { begun: Instant::now(), all: args.seeds * count, threads, sum: Mutex::default() };
+    let run = HistoryRun {
+        begun: Instant::now(),
+        all: args.seeds * count,
+        threads,
+        sum: Mutex::default(),
+        is_over: AtomicBool::new(false),
+    };
     let next = AtomicU64::new(args.from);
     thread::scope(|scope| {
         let shown = scope.spawn(|| run.show_progress());
@@ -178,11 +182,12 @@ fn main() -> ExitCode {
                 }
             })
         });
-        // A thread that panics ends the program as it ends the scope.
+        // What one has not played is missing from the sum.
         played.collect::<Vec<_>>().into_iter().for_each(|thread| _ = thread.join());
+        run.is_over.store(true, Ordering::Release);
         shown.thread().unpark();
     });
     println!("seeds {} to {}: {}", args.from, args.from + args.seeds - 1, run.describe());
-    let failed = run.sum.lock().is_ok_and(|sum| sum.failed > 0);
-    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    let is_well = run.sum.lock().is_ok_and(|sum| sum.failed == 0 && sum.histories == run.all);
+    if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -20,7 +20,8 @@ fn as_many_histories_are_played_as_are_asked_for() {
 
 #[test]
 fn a_mistyped_command_plays_nothing() {
-    for args in [&["--seeds", "0"][..], &["--only", "stil"], &["--sead", "1"]] {
+    let huge = u64::MAX.to_string();
+    for args in [&["--seeds", "0"][..], &["--seeds", &huge], &["--only", "stil"], &["--sead", "1"]] {
         let (code, out, err) = play(args);
         assert_eq!((code, out.as_str()), (Some(2), ""), "{err}");
         assert!(err.starts_with("error: "), "{err}");

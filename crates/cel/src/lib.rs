@@ -31,8 +31,8 @@
 //!
 //! **Bounds.** At compile time: length (8 KiB), depth (100), nested loops (5). At run time: 100,000 steps (an
 //! operation, an element walked, 64 bytes read) and 8 MiB allocated, and as a last resort 250 ms; counts of one object
-//! share 20,000 steps and 4 MiB ([`CountBudget`]), or 4,000 where its author has brought them, and a proof has 50,000 and 4 MiB. A limit ends the
-//! evaluation; `&&`, `||`, `all` and `exists`, which absorb errors, do not absorb that.
+//! share 20,000 steps and 4 MiB ([`CountBudget`]), or 4,000 steps where its author has brought them, and a proof has 50,000
+//! and 4 MiB. A limit ends the evaluation; `&&`, `||`, `all` and `exists`, which absorb errors, do not absorb that.
 //!
 //! **Why the parser of the `cel` crate and not its interpreter.** Tried: `cel` 0.15 and `kube-cel` 0.8. Neither
 //! interpreter has a cost hook, and costs cannot be limited from outside: `[[1]].map(x, x + x)` with 24 such maps takes

@@ -204,7 +204,8 @@ pub struct ConditionFacts {
     pub status: TruthValue,
     /// `severity` is `Info`: by the API's convention the condition does not affect readiness.
     pub info: bool,
-    /// The name begins with the kind of the object and so is about the whole: `ConnectorReady` of a Connector.
+    /// The name begins with the kind of the object and so is about the whole: `ConnectorReady` of a Connector. Of a boolean field one
+    /// word of the kind is enough: `bucketReady` of a BucketClaim.
     pub names_kind: bool,
     /// `reason`
     pub reason: Box<str>,

@@ -6,6 +6,8 @@
 //! - A condition means what its name says, unless its reason or message takes it back ([`retraction`]): a reason in a word
 //!   for trouble always does, and stands for the name where nobody understands that. A domain in front of a name says whose
 //!   the condition is. One that names no generation may be as old as the oldest beside it.
+//! - A boolean field with the name of the kind is about the whole (`bucketReady` of a bucket), a question that is answered with no is
+//!   no error (`HasSucceeded`), and of a run that says that it is over nothing has to run.
 //! - What must hold before anything is made (`ConfigValid`, `SecretFound`) is a first step, and being in use is no health.
 //! - `Ready` sums up. Any other word of praise says one thing, and a condition that is false beside it another. A change of
 //!   the whole that goes on or is owed (`UpdatingVersion`, `RestartRequired`, `RollingUpdate`) counts beside both, and so does

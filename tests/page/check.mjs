@@ -647,6 +647,10 @@ const scenarios = {
       await page.route(/\/rollout\?/, json({
         now: Date.now(), generation: nasty, isOver: false, from: 0, to: 1e300, notRead: [nasty],
         parts: [{ object: nasty, cause: nasty, detail: nasty, says: nasty, from: 0, to: 1e300 }],
+        earlier: [{
+          generation: nasty, from: 0, to: 1e300, notRead: [nasty], hidden: false,
+          parts: [{ object: nasty, cause: nasty, detail: nasty, says: nasty, from: 0, to: 1e300 }],
+        }],
       }));
       await page.route(/\/around\?/, json({
         owns: [{ object: nasty, says: nasty }], notRead: [`${nasty}: ${nasty}`],
@@ -663,7 +667,9 @@ const scenarios = {
     await page.locator("[role=treeitem]", { hasText: "(not counted)" }).waitFor();
     await page.locator("#unread summary", { hasText: "2 kinds" }).click();
     await page.locator("#rollout summary").click();
-    await page.locator(".path li").waitFor();
+    await page.locator("#path > .path li").waitFor();
+    await page.locator(".past summary").click();
+    await page.locator(".past .path li").waitFor();
     await page.locator("#marks button").last().click();
     await page.locator("#hour-list li").nth(1).waitFor();
     check("a name that hides something is no command", await page.locator("#copy").isHidden());

@@ -266,20 +266,32 @@ export const views = ({ check, demo, free, hasTaken, isLive, listOf, look, paren
         const at = Date.now() - 600_000;
         const part = (object, says, from, to) => ({ object, says, cause: "operator", detail: "", from: at + from * 1000, to: at + to * 1000 });
         told.list = () => listOf(1, [parentOf("db", "Progressing")]);
-        told.one = (path) => path.includes("/rollout") ? { now: Date.now(), generation: 4, isOver: false, from: at, to: at + 400_000, notRead: ["Events: Rollcall may not read it"],
+        const earlier = [
+          { generation: 3, from: at - 4_000_000, to: at - 3_900_000, hidden: false, notRead: [], parts: [part("Job migrate", "ran", -4_000, -3_900)] },
+          { generation: 2, from: at - 9_000_000, to: at - 8_700_000, hidden: true, notRead: [], parts: [] },
+        ];
+        told.one = (path) => path.includes("/rollout") ? { now: Date.now(), generation: 4, earlier, isOver: false, from: at, to: at + 400_000, notRead: ["Events: Rollcall may not read it"],
           parts: [part("Database db", "its operator", 0, 40), part("Pod db-0", "image pull r/db:2", 40, 343), part("Pod db-0", "started, until its probes succeeded", 343, 400)] }
           : opened(parentOf("db", "Progressing"));
         for (const [options, name] of [[DESKTOP, "a rollout"], [PHONE, "a rollout on a phone"]]) {
           const other = await look(`${told.url}?parent=Database.example.com/team/db`, options);
           await other.locator("#rollout summary").click();
           await other.locator("#path p", { hasText: "not ready, 6m 40s after generation 4 was written" }).waitFor();
-          const lines = (await other.locator(".path li").allInnerTexts()).map((line) => line.replace(/\s+/g, " ").trim());
+          const lines = (await other.locator("#path > .path li").allInnerTexts()).map((line) => line.replace(/\s+/g, " ").trim());
           check("each part says what it waited for and how long", lines.join("; ") ===
             "40s 10 % Database db: its operator; 5m 3s 76 % Pod db-0: image pull r/db:2; 57s 14 % Pod db-0: started, until its probes succeeded", lines);
-          check("the longest stands out", (await other.locator(".path .strong").allInnerTexts()).join() === "Pod db-0: image pull r/db:2");
-          const bars = await other.locator(".bar-part").evaluateAll((bars) => bars.map((bar) => bar.getBoundingClientRect()).map((box) => [box.left, box.right]));
+          check("the longest stands out", (await other.locator("#path > .path .strong").allInnerTexts()).join() === "Pod db-0: image pull r/db:2");
+          const bars = await other.locator("#path > .path .bar-part").evaluateAll((bars) => bars.map((bar) => bar.getBoundingClientRect()).map((box) => [box.left, box.right]));
           check("the bars follow each other", bars.every(([left], i) => i === 0 || Math.abs(left - bars[i - 1][1]) < 2), bars);
           check("what was not read is named", (await other.locator("#path").innerText()).includes("Rollcall may not read it"));
+          const past = other.locator(".past");
+          const heads = (await past.locator("summary").allInnerTexts()).map((head) => head.split(",")[0]);
+          check("earlier generations are told, newest first", heads.join("; ") ===
+            "ready 1m 40s after generation 3 was written; ready 5m 0s after generation 2 was written", heads);
+          check("they are folded", await past.locator(".path li").first().isHidden());
+          for (const of of [0, 1]) await past.nth(of).locator("summary").click();
+          check("what they waited for is told", (await past.nth(0).locator("li").innerText()).includes("Job migrate: ran"));
+          check("and is not where it may not be seen", (await past.nth(1).innerText()).includes("You may not list all that it waited for"));
           await shot(other, name.replaceAll(" ", "-"));
           await well(other, name);
         }

@@ -169,7 +169,8 @@ pub struct ListenerArgs {
 #[derive(Args, Clone, Debug, Default)]
 pub struct RolloutArgs {
     /// Reads what each rollout waited for once its parent is ready, for the metric `rollcall_rollout_wait_seconds`: as
-    /// `rollcall explain --slow` does, at most one rollout every 10 s.
+    /// `rollcall explain --slow` does, at most one rollout every 10 s. The page shows those of earlier generations too, and
+    /// --history stores them.
     #[arg(long, env = "ROLLCALL_ROLLOUT_CAUSES")]
     pub rollout_causes: bool,
     /// OpenTelemetry collector that gets a trace of each rollout that is read, over OTLP/HTTP in JSON: http://HOST:4318.

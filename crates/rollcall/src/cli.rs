@@ -89,7 +89,7 @@ enum CliCommand {
     /// deleted, or have a condition.
     Wait(WaitArgs),
     /// Show the transitions of an object, newest last: from the object store that `run --history` fills, or from
-    /// Events.
+    /// Events. Or what the rollouts of its generations waited for.
     History(HistoryArgs),
     /// Print the Argo CD health script that reads Rollcall's conditions on the parents of policies.
     HealthLua(HealthLuaArgs),

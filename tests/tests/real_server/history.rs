@@ -93,8 +93,8 @@ async fn hurry(tenant: &TestTenant, rounds: usize) -> Result<()> {
     Ok(())
 }
 
-/// Exit code, standard output and standard error of `rollcall history`.
-fn history(
+/// Exit code, standard output and standard error of `rollcall history` of the site `one`.
+pub(crate) fn history(
     tenant: &TestTenant,
     options: &[&str],
     environment: &[(String, String)],

@@ -1,4 +1,4 @@
-//! Buffer of waiting transitions, and the format of their batches. No clock and no I/O.
+//! Buffer of waiting transitions and rollouts, and the format of their batches. No clock and no I/O.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -10,6 +10,7 @@ use readiness::Time;
 use watcher::status::time;
 
 use super::batch_pace::BatchPace;
+use super::read::HistoryEntry;
 use rollcall_core::Transition;
 
 /// Number of transitions that make a full batch, regardless of their age.
@@ -19,35 +20,70 @@ pub(super) const MAX_WAITING_TRANSITIONS: usize = 50_000;
 /// Maximum size of the waiting transitions, in bytes.
 pub(super) const MAX_WAITING_BYTES: usize = 32 << 20;
 
-/// Waiting transitions, oldest first.
+/// One line of the history.
+#[derive(Clone, Debug)]
+pub(super) enum HistoryLine {
+    /// A transition.
+    Transition(Arc<Transition>),
+    /// A rollout that ended, told at this time.
+    Rollout(Time, Arc<HistoryEntry>),
+}
+
+impl HistoryLine {
+    fn at(&self) -> Time {
+        match self {
+            HistoryLine::Transition(transition) => transition.at,
+            HistoryLine::Rollout(at, _) => *at,
+        }
+    }
+
+    fn write_json(&self, out: impl Write) -> serde_json::Result<()> {
+        match self {
+            HistoryLine::Transition(transition) => serde_json::to_writer(out, &**transition),
+            HistoryLine::Rollout(_, entry) => serde_json::to_writer(out, &**entry),
+        }
+    }
+
+    /// Approximate memory, in bytes.
+    fn bytes(&self) -> usize {
+        match self {
+            HistoryLine::Transition(transition) => transition_bytes(transition),
+            HistoryLine::Rollout(_, entry) => {
+                1_024 + entry.rollout.as_ref().map_or(0, |rollout| rollout.parts.len() * 512)
+            }
+        }
+    }
+}
+
+/// Waiting lines, oldest first.
 #[derive(Debug, Default)]
-pub(super) struct TransitionBuffer {
+pub(super) struct LineBuffer {
     /// Each with its time of arrival on this machine's clock: its own timestamp is of the API server's.
-    waiting: VecDeque<(Time, Arc<Transition>)>,
+    waiting: VecDeque<(Time, HistoryLine)>,
     bytes: usize,
 }
 
-/// Transitions of one day that are uploaded together.
+/// Lines of one day that are uploaded together.
 #[derive(Debug)]
 pub(super) struct HistoryBatch {
     /// Object key below the prefix.
     pub(super) key: String,
-    pub(super) transitions: Vec<Arc<Transition>>,
+    pub(super) lines: Vec<HistoryLine>,
 }
 
-impl TransitionBuffer {
+impl LineBuffer {
     pub(super) fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Adds a transition. Drops the oldest ones if the limits are exceeded, and returns their number.
-    pub(super) fn push(&mut self, transition: Arc<Transition>, now: Time) -> u64 {
-        self.bytes += transition_bytes(&transition);
-        self.waiting.push_back((now, transition));
+    /// Adds a line. Drops the oldest ones if the limits are exceeded, and returns their number.
+    pub(super) fn push(&mut self, line: HistoryLine, now: Time) -> u64 {
+        self.bytes += line.bytes();
+        self.waiting.push_back((now, line));
         let mut lost = 0;
         while self.waiting.len() > MAX_WAITING_TRANSITIONS || self.bytes > MAX_WAITING_BYTES {
             let Some((_, oldest)) = self.waiting.pop_front() else { break };
-            self.bytes -= transition_bytes(&oldest);
+            self.bytes -= oldest.bytes();
             lost += 1;
         }
         lost
@@ -64,29 +100,30 @@ impl TransitionBuffer {
         Some(if self.is_full() { Time(i64::MIN) } else { pace.batch_due(oldest) })
     }
 
-    /// Takes the oldest transitions, all of one day, as batch `number` of `instance`.
+    /// Takes the oldest lines, all of one day, as batch `number` of `instance`.
     pub(super) fn take_batch(&mut self, instance: &str, number: u64) -> Option<HistoryBatch> {
-        let day = date_of(self.waiting.front()?.1.at);
-        let mut transitions = Vec::new();
-        while transitions.len() < MAX_BATCH_TRANSITIONS
-            && self.waiting.front().is_some_and(|(_, t)| self::date_of(t.at) == day)
+        let day = date_of(self.waiting.front()?.1.at());
+        let mut lines = Vec::new();
+        while lines.len() < MAX_BATCH_TRANSITIONS
+            && self.waiting.front().is_some_and(|(_, line)| date_of(line.at()) == day)
         {
             let Some((_, next)) = self.waiting.pop_front() else { break };
-            self.bytes -= transition_bytes(&next);
-            transitions.push(next);
+            self.bytes -= next.bytes();
+            lines.push(next);
         }
-        let last = time::format_seconds(transitions.last()?.at);
+        // Whoever looks from a time on passes over the batches that end before it.
+        let last = time::format_seconds(lines.iter().map(HistoryLine::at).max()?);
         let hour: String = last.get(11..19)?.chars().filter(char::is_ascii_digit).collect();
-        Some(HistoryBatch { key: format!("date={day}/{hour}-{instance}-{number:06}.ndjson.gz"), transitions })
+        Some(HistoryBatch { key: format!("date={day}/{hour}-{instance}-{number:06}.ndjson.gz"), lines })
     }
 }
 
 impl HistoryBatch {
-    /// Encodes one line of JSON per transition, compressed.
+    /// Encodes each line as JSON, compressed.
     pub(super) fn encode_gzip(&self) -> std::io::Result<Vec<u8>> {
         let mut out = GzEncoder::new(Vec::new(), Compression::default());
-        for transition in &self.transitions {
-            serde_json::to_writer(&mut out, &**transition)?;
+        for line in &self.lines {
+            line.write_json(&mut out)?;
             out.write_all(b"\n")?;
         }
         out.finish()
@@ -138,15 +175,19 @@ pub(super) mod tests {
         })
     }
 
+    fn line(at: Time, message: &str) -> HistoryLine {
+        HistoryLine::Transition(transition(at, message))
+    }
+
     #[test]
     fn a_batch_is_of_one_day_and_is_named_by_its_last_moment() {
-        let mut buffer = TransitionBuffer::default();
+        let mut buffer = LineBuffer::default();
         for second in [0, 30, 59, 61, 62] {
-            buffer.push(transition(NOW + Duration::from_secs(second), ""), NOW);
+            buffer.push(line(NOW + Duration::from_secs(second), ""), NOW);
         }
         let first = buffer.take_batch("pod", 7).unwrap();
         assert_eq!(first.key, "date=2026-11-21/235959-pod-000007.ndjson.gz");
-        assert_eq!(first.transitions.len(), 3);
+        assert_eq!(first.lines.len(), 3);
         let second = buffer.take_batch("pod", 8).unwrap();
         assert_eq!(second.key, "date=2026-11-22/000002-pod-000008.ndjson.gz");
         assert!(buffer.take_batch("pod", 9).is_none() && buffer.bytes == 0);
@@ -154,35 +195,32 @@ pub(super) mod tests {
 
     #[test]
     fn what_waits_is_bounded_in_number_and_in_bytes_and_the_oldest_go() {
-        let mut buffer = TransitionBuffer::default();
+        let mut buffer = LineBuffer::default();
         let lost: u64 = (0..MAX_WAITING_TRANSITIONS + 10)
-            .map(|at| buffer.push(transition(Time(i64::try_from(at).unwrap()), ""), NOW))
+            .map(|at| buffer.push(line(Time(i64::try_from(at).unwrap()), ""), NOW))
             .sum();
         assert_eq!((lost, buffer.len()), (10, MAX_WAITING_TRANSITIONS));
-        assert_eq!(buffer.waiting[0].1.at, Time(10));
-        let mut buffer = TransitionBuffer::default();
+        assert_eq!(buffer.waiting[0].1.at(), Time(10));
+        let mut buffer = LineBuffer::default();
         let long = "x".repeat(1_024);
         for at in 0..MAX_WAITING_TRANSITIONS {
-            buffer.push(transition(Time(i64::try_from(at).unwrap()), &long), NOW);
+            buffer.push(line(Time(i64::try_from(at).unwrap()), &long), NOW);
         }
         assert!(buffer.len() < MAX_WAITING_TRANSITIONS && buffer.bytes <= MAX_WAITING_BYTES);
     }
 
     #[test]
     fn it_is_due_when_it_is_many_or_old() {
-        let mut buffer = TransitionBuffer::default();
+        let mut buffer = LineBuffer::default();
         let pace = BatchPace::new(Duration::from_secs(60), NOW);
         assert_eq!(buffer.batch_due(&pace), None);
         // The server's clock may be an hour off.
-        buffer.push(transition(NOW + Duration::from_hours(1), ""), NOW);
+        buffer.push(line(NOW + Duration::from_hours(1), ""), NOW);
         assert_eq!(buffer.batch_due(&pace), Some(pace.batch_due(NOW)));
         for _ in 0..MAX_BATCH_TRANSITIONS {
-            buffer.push(transition(NOW + Duration::from_hours(1), ""), NOW);
+            buffer.push(line(NOW + Duration::from_hours(1), ""), NOW);
         }
         assert!(buffer.batch_due(&pace) < Some(NOW));
-        assert_eq!(
-            buffer.take_batch("pod", 0).map(|batch| batch.transitions.len()),
-            Some(MAX_BATCH_TRANSITIONS)
-        );
+        assert_eq!(buffer.take_batch("pod", 0).map(|batch| batch.lines.len()), Some(MAX_BATCH_TRANSITIONS));
     }
 }

@@ -1,4 +1,4 @@
-//! Task that uploads transitions to the history store. A store that fails, is slow or is gone delays nothing else: the
+//! Task that uploads transitions and rollouts to the history store. A store that fails, is slow or is gone delays nothing else: the
 //! failure is logged and counted.
 
 use std::sync::Arc;
@@ -8,15 +8,16 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use readiness::Time;
 use timer::{Backoff, Seed};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::HistoryStore;
-use super::batch::{HistoryBatch, TransitionBuffer};
+use super::batch::{HistoryBatch, HistoryLine, LineBuffer};
 use super::batch_pace::BatchPace;
 use super::outage::StoreOutage;
 use super::put::{BatchResult, put_batch};
+use super::read::HistoryEntry;
 use crate::clock::LocalClock;
 use crate::lease::Leadership;
 use crate::metrics::HistoryMetrics;
@@ -29,6 +30,8 @@ const BATCH_BACKOFF: Backoff = Backoff { base: Duration::from_secs(1), cap: Dura
 pub(crate) struct HistoryWriter {
     pub(crate) store: HistoryStore,
     pub(crate) transitions: TransitionSubscription,
+    /// Rollouts that ended, each with the time at which it was read.
+    pub(crate) rollouts: mpsc::Receiver<(Time, HistoryEntry)>,
     pub(crate) clock: LocalClock,
     /// Leadership: one of several replicas writes the history.
     pub(crate) leadership: Leadership,
@@ -51,7 +54,7 @@ struct HistoryWriterState {
     meters: HistoryMetrics,
     instance: String,
     seed: Seed,
-    buffer: TransitionBuffer,
+    buffer: LineBuffer,
     pace: BatchPace,
     outage: StoreOutage,
     /// Number of the next batch.
@@ -68,6 +71,7 @@ impl HistoryWriter {
         let HistoryWriter {
             store,
             mut transitions,
+            mut rollouts,
             clock,
             leadership,
             meters,
@@ -84,7 +88,7 @@ impl HistoryWriter {
             meters,
             instance,
             seed,
-            buffer: TransitionBuffer::default(),
+            buffer: LineBuffer::default(),
             pace: BatchPace::new(every, clock.now()),
             outage: StoreOutage::new(trouble),
             number: 0,
@@ -108,11 +112,15 @@ impl HistoryWriter {
                     Some(event) => keeper.on_transition(&transitions, event, clock.now()),
                     None => break,
                 },
+                Some((at, rollout)) = rollouts.recv() => keeper.on_rollout(&transitions, (at, rollout), clock.now()),
                 () = tokio::time::sleep(wait.unwrap_or_default()), if wait.is_some() => {}
             }
         }
         while let Some(event) = transitions.try_next() {
             keeper.on_transition(&transitions, event, clock.now());
+        }
+        while let Ok(rollout) = rollouts.try_recv() {
+            keeper.on_rollout(&transitions, rollout, clock.now());
         }
         _ = tokio::time::timeout(last, keeper.flush_all(sending, clock)).await;
         keeper.count_lost(&transitions);
@@ -139,10 +147,23 @@ impl HistoryWriterState {
     fn on_transition(&mut self, transitions: &TransitionSubscription, event: TransitionEvent, now: Time) {
         // Transitions lost on the way were counted at the sender.
         let TransitionEvent::Received(transition) = event else { return };
+        self.add_line(transitions, HistoryLine::Transition(transition), now);
+    }
+
+    fn on_rollout(
+        &mut self,
+        transitions: &TransitionSubscription,
+        (at, rollout): (Time, HistoryEntry),
+        now: Time,
+    ) {
+        self.add_line(transitions, HistoryLine::Rollout(at, Arc::new(rollout)), now);
+    }
+
+    fn add_line(&mut self, transitions: &TransitionSubscription, line: HistoryLine, now: Time) {
         if !self.leadership.may_write() {
             return;
         }
-        let lost = self.buffer.push(transition, now);
+        let lost = self.buffer.push(line, now);
         if lost > 0 {
             transitions.count_dropped(lost);
             if self.outage.record_drop(now) {
@@ -156,7 +177,7 @@ impl HistoryWriterState {
     }
 
     fn waiting_count(&self) -> usize {
-        self.buffer.len() + self.in_flight.as_ref().map_or(0, |batch| batch.transitions.len())
+        self.buffer.len() + self.in_flight.as_ref().map_or(0, |batch| batch.lines.len())
     }
 
     fn next_due(&self) -> Option<Time> {
@@ -185,7 +206,7 @@ impl HistoryWriterState {
         if outcome == "written" {
             self.in_flight = None;
             self.failures = 0;
-            self.meters.written.inc_by(batch.transitions.len() as u64);
+            self.meters.written.inc_by(batch.lines.len() as u64);
             self.meters.last.set(readiness::millis_to_seconds(now.0));
             if self.outage.record_success() {
                 info!(url = self.store.url(), "history store accepts transitions again");

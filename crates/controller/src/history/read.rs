@@ -31,7 +31,37 @@ pub struct HistoryAnswer {
     pub reason: String,
 }
 
-/// One transition as it was stored. Missing fields are empty.
+/// A part of a rollout, as it was stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HistoryRolloutPart {
+    /// Kind and name of the object that was waited for.
+    pub object: String,
+    /// What its time was spent on: `imagePull`, `operator`, …
+    pub cause: String,
+    /// The same in words, with its detail.
+    pub says: String,
+    /// Its beginning, RFC 3339.
+    pub from: String,
+    /// Its end: the beginning of the next part.
+    pub to: String,
+}
+
+/// What the rollout of a generation waited for, as it was stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct HistoryRollout {
+    /// Its beginning, RFC 3339.
+    pub from: String,
+    /// Its end.
+    pub to: String,
+    /// What it waited for, oldest first; the parts follow each other.
+    pub parts: Vec<HistoryRolloutPart>,
+    /// What could not be read, with the reason.
+    pub not_read: Vec<String>,
+}
+
+/// One line of the history as it was stored: a transition, or the rollout that ended with it. Missing fields are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HistoryEntry {
@@ -63,23 +93,35 @@ pub struct HistoryEntry {
     pub causes: Vec<serde_json::Value>,
     /// The policy was in shadow mode: nothing was written.
     pub shadow: bool,
+    /// What the rollout waited for, if the line tells of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rollout: Option<HistoryRollout>,
+}
+
+/// Which lines are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HistoryLineKind {
+    /// Transitions.
+    Transitions,
+    /// Rollouts that ended.
+    Rollouts,
 }
 
 /// Result of a query.
 #[derive(Debug, Default)]
 pub struct HistoryEntries {
-    /// Transitions, oldest first.
+    /// Lines, oldest first.
     pub entries: Vec<HistoryEntry>,
     /// Keys of batches that could not be read completely, with the error.
     pub unreadable: Vec<(String, String)>,
 }
 
 impl HistoryEntries {
-    /// Reads every transition from `since` to `until` that matches `wanted`.
+    /// Reads every line of this kind from `since` to `until` that matches `wanted`.
     pub async fn read_range(
         store: &HistoryStore,
-        since: Time,
-        until: Time,
+        kind: HistoryLineKind,
+        (since, until): (Time, Time),
         wanted: impl Fn(&HistoryEntry) -> bool,
     ) -> anyhow::Result<HistoryEntries> {
         // Nothing was told before the epoch, and years of another length compare differently.
@@ -102,7 +144,8 @@ impl HistoryEntries {
         while let Some((batch, key)) = batches.next().await {
             let unread = match batch {
                 Ok(bytes) => decode_lines(&bytes, |line| {
-                    if line.at >= from && wanted(&line) {
+                    let is_kind = line.rollout.is_some() == (kind == HistoryLineKind::Rollouts);
+                    if is_kind && line.at >= from && wanted(&line) {
                         found.entries.push(line);
                     }
                 }),
@@ -140,7 +183,8 @@ fn decode_lines(bytes: &[u8], mut take: impl FnMut(HistoryEntry)) -> Option<Stri
 #[cfg(test)]
 mod tests {
     use super::super::batch::tests::{NOW, transition};
-    use super::super::batch::{HistoryBatch, TransitionBuffer};
+    use super::super::batch::{HistoryBatch, HistoryLine, LineBuffer};
+    use super::HistoryLineKind::{Rollouts, Transitions};
     use super::*;
     use object_store::ObjectStoreExt;
     use object_store::memory::InMemory;
@@ -161,9 +205,10 @@ mod tests {
     }
 
     async fn keep(store: &HistoryStore, messages: &[(u64, &str)]) {
-        let mut buffer = TransitionBuffer::default();
+        let mut buffer = LineBuffer::default();
         for (seconds, message) in messages {
-            buffer.push(transition(NOW + Duration::from_secs(*seconds), message), NOW);
+            buffer
+                .push(HistoryLine::Transition(transition(NOW + Duration::from_secs(*seconds), message)), NOW);
         }
         let mut number = 0;
         while let Some(batch) = buffer.take_batch("pod", number) {
@@ -174,9 +219,14 @@ mod tests {
 
     async fn messages(store: &HistoryStore, since: u64) -> Vec<String> {
         let since = NOW + Duration::from_secs(since);
-        let found = HistoryEntries::read_range(store, since, NOW + Duration::from_secs(90_000), |_| true)
-            .await
-            .unwrap();
+        let found = HistoryEntries::read_range(
+            store,
+            Transitions,
+            (since, NOW + Duration::from_secs(90_000)),
+            |_| true,
+        )
+        .await
+        .unwrap();
         assert!(found.unreadable.is_empty(), "{:?}", found.unreadable);
         found.entries.into_iter().map(|line| line.message).collect()
     }
@@ -190,7 +240,9 @@ mod tests {
         assert_eq!(messages(&store, 60).await, ["three", "four"], "in the first second of a day");
         assert_eq!(messages(&store, 90).await, ["three", "four"]);
         assert_eq!(messages(&store, 91).await, ["four"]);
-        let none = HistoryEntries::read_range(&store, NOW, NOW, |line| line.name == "other").await.unwrap();
+        let none = HistoryEntries::read_range(&store, Transitions, (NOW, NOW), |line| line.name == "other")
+            .await
+            .unwrap();
         assert!(none.entries.is_empty());
     }
 
@@ -199,25 +251,48 @@ mod tests {
         let store = store();
         keep(&store, &[(0, "1 of 3 not ready")]).await;
         let found =
-            HistoryEntries::read_range(&store, NOW, NOW, |line| line.kind == "Database").await.unwrap();
+            HistoryEntries::read_range(&store, Transitions, (NOW, NOW), |line| line.kind == "Database")
+                .await
+                .unwrap();
         let [line] = &found.entries[..] else { panic!("{found:?}") };
         let again = serde_json::to_value(line).unwrap();
         assert_eq!(again, serde_json::to_value(&*transition(NOW, "1 of 3 not ready")).unwrap());
     }
 
     #[tokio::test]
+    async fn a_rollout_is_read_as_it_was_written_and_is_no_transition() {
+        let store = store();
+        let rollout = HistoryEntry {
+            at: time::format_millis(NOW),
+            kind: "Database".to_owned(),
+            generation: Some(7),
+            rollout: Some(HistoryRollout { from: "then".to_owned(), ..HistoryRollout::default() }),
+            ..HistoryEntry::default()
+        };
+        let mut buffer = LineBuffer::default();
+        // It was read after the transition was made, and waited in another queue.
+        buffer.push(HistoryLine::Transition(transition(NOW + Duration::from_secs(9), "ready")), NOW);
+        buffer.push(HistoryLine::Rollout(NOW, Arc::new(rollout.clone())), NOW);
+        put(&store, &buffer.take_batch("pod", 0).unwrap()).await;
+        assert_eq!(messages(&store, 9).await, ["ready"], "the batch is named by its latest line");
+        let found = HistoryEntries::read_range(&store, Rollouts, (NOW, NOW), |_| true).await.unwrap();
+        assert_eq!(found.entries, [rollout]);
+    }
+
+    #[tokio::test]
     async fn what_is_broken_is_named_and_the_rest_is_read() {
         let store = store();
         keep(&store, &[(0, "one")]).await;
-        let mut cut = HistoryBatch { key: String::new(), transitions: vec![transition(NOW, "cut")] }
-            .encode_gzip()
-            .unwrap();
+        let mut cut =
+            HistoryBatch { key: String::new(), lines: vec![HistoryLine::Transition(transition(NOW, "cut"))] }
+                .encode_gzip()
+                .unwrap();
         cut.truncate(cut.len() / 2);
         for (key, bytes) in [("235901-x-1", cut), ("235902-x-1", b"no gzip".to_vec())] {
             let at = store.object_path(&format!("date=2026-11-21/{key}.ndjson.gz"));
             store.objects.put(&at, bytes.into()).await.unwrap();
         }
-        let found = HistoryEntries::read_range(&store, NOW, NOW, |_| true).await.unwrap();
+        let found = HistoryEntries::read_range(&store, Transitions, (NOW, NOW), |_| true).await.unwrap();
         assert_eq!(found.entries.iter().map(|l| &*l.message).collect::<Vec<_>>(), ["one"]);
         assert_eq!(found.unreadable.len(), 2, "{:?}", found.unreadable);
     }

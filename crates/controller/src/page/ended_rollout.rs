@@ -2,39 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use inspect::rollout::PathPart;
-use readiness::{Level, Time};
+use readiness::Level;
 
 use super::authz::PageViewer;
 use super::below::find_visible;
 use super::page_service::PageService;
 use super::refusal::PageRefusal;
 use super::rollout::{MAX_ROLLOUT_OBJECTS, RolloutTimes, rollout_nodes, written_condition};
-
-/// What the rollout of a parent's current generation waited for.
-#[derive(Clone, Debug)]
-pub(crate) struct RolloutReport {
-    /// Kind of the parent.
-    pub(crate) kind: String,
-    /// Its namespace; empty for a cluster-scoped one.
-    pub(crate) namespace: String,
-    /// Its name.
-    pub(crate) name: String,
-    /// Its uid.
-    pub(crate) uid: String,
-    /// The generation that was rolled out.
-    pub(crate) generation: i64,
-    /// The policy that judges it.
-    pub(crate) policy: String,
-    /// Its beginning.
-    pub(crate) from: Time,
-    /// Its end.
-    pub(crate) to: Time,
-    /// What it waited for, oldest first.
-    pub(crate) parts: Vec<PathPart>,
-    /// What could not be read, with the reason.
-    pub(crate) not_read: Vec<String>,
-}
+use super::rollout_report::{RolloutReport, places_of};
 
 /// Reads what the rollout of a parent waited for, with Rollcall's own rights.
 ///
@@ -70,8 +45,11 @@ pub(crate) async fn read_ended_rollout(
     }
     let condition = written_condition(page, &row);
     let RolloutTimes { from, to, parts, .. } = RolloutTimes::of(&read, condition.as_deref(), None, now);
+    let text = |field: &str| read.root_object[field].as_str().unwrap_or_default().to_owned();
     Ok(RolloutReport {
-        kind: read.root_object["kind"].as_str().unwrap_or_default().to_owned(),
+        read_at: now,
+        api_version: text("apiVersion"),
+        kind: text("kind"),
         namespace: row.namespace.to_string(),
         name: row.name.to_string(),
         uid: uid.to_owned(),
@@ -80,6 +58,7 @@ pub(crate) async fn read_ended_rollout(
         from: from.ok_or("the parent does not say when it was changed")?,
         to,
         parts,
+        places: places_of(&nodes),
         not_read: read.not_read.into_iter().collect(),
     })
 }

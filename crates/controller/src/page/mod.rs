@@ -17,9 +17,11 @@ pub(crate) mod fixture;
 mod loop_query;
 mod page_service;
 mod parent_api;
+mod past_rollouts;
 mod refusal;
 mod rollout;
 mod rollout_reader;
+pub(crate) mod rollout_report;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -37,10 +39,12 @@ use axum::response::Response;
 use axum::routing::get;
 
 pub(crate) use authz::{PageAuthorizer, ViewerRequest};
-pub(crate) use ended_rollout::{RolloutReport, read_ended_rollout};
+pub(crate) use ended_rollout::read_ended_rollout;
 pub(crate) use loop_query::LoopQuery;
 pub(crate) use page_service::{PageConfig, PageService};
+pub(crate) use past_rollouts::PastRollouts;
 pub(crate) use refusal::PageRefusal;
+pub(crate) use rollout_report::RolloutReport;
 
 /// Capacity of the queue of queries to the loop.
 pub(crate) const LOOP_QUERY_QUEUE_SIZE: usize = 16;

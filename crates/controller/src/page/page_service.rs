@@ -12,6 +12,7 @@ use watcher::reflector::Reflector;
 use super::authz::PageAuthorizer;
 use super::below_search::BelowSearch;
 use super::loop_query::LoopQuery;
+use super::past_rollouts::PastRollouts;
 use super::rollout_reader::LiveRolloutReader;
 use super::ttl_cache::TtlCache;
 use super::view_cache::ViewCache;
@@ -52,6 +53,7 @@ pub(super) struct PageParts {
     pub(super) around: TtlCache<AroundKey, Value>,
     pub(super) below: BelowSearch,
     pub(super) rollouts: LiveRolloutReader,
+    pub(super) past_rollouts: Arc<PastRollouts>,
     pub(super) stop: CancellationToken,
 }
 
@@ -108,8 +110,14 @@ impl PageService {
             around: TtlCache::new(AROUND_CACHE_TTL, AROUND_CACHE_SIZE),
             below,
             rollouts,
+            past_rollouts: Arc::default(),
             stop,
         }))
+    }
+
+    /// Where rollouts that ended are kept for viewers.
+    pub(crate) fn past_rollouts(&self) -> Arc<PastRollouts> {
+        self.0.past_rollouts.clone()
     }
 
     /// Updates subscribers until `stop`.

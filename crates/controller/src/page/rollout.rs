@@ -15,8 +15,10 @@ use super::authz::{PageViewer, ViewerRequest};
 use super::below::{VisibleBelow, find_visible};
 use super::page_service::PageService;
 use super::parent_api::{ParentQuery, find_row};
+use super::past_rollouts::earlier_rollouts;
 use super::refusal::PageRefusal;
 use super::rollout_reader::{ReadRollout, RolloutKey, RolloutNode};
+use super::rollout_report::part_json;
 use super::view::PageRow;
 use crate::reviews::AccessRight;
 
@@ -34,6 +36,7 @@ pub(super) async fn get_rollout(
     Query(asked): Query<ParentQuery>,
 ) -> Result<Json<Value>, PageRefusal> {
     let (viewer, shown, row) = find_row(&page, &request, &uid, &asked.policy).await?;
+    let policy_name = shown.names.policy_name(row.policy);
     let (nodes, is_cut) = {
         let below = find_visible(&page, &viewer, &shown, row.clone()).await?;
         rollout_nodes(&page, &below)
@@ -42,7 +45,7 @@ pub(super) async fn get_rollout(
     let (views, rollouts) = (&page.0.views, &page.0.rollouts);
     let key = RolloutKey::new(&row, &nodes, &silent);
     if let Some(known) = rollouts.known(&key, views.clock.now()) {
-        return Ok(Json(known));
+        return with_earlier(&page, &viewer, (&row.uid, policy_name), known).await;
     }
     let _turn = page.0.inspections.acquire().await.map_err(|_| PageRefusal::Unreachable)?;
     let now = views.clock.now();
@@ -61,6 +64,18 @@ pub(super) async fn get_rollout(
     let condition = written_condition(&page, &row);
     let answer = rollout_json(&read, condition.as_deref(), unfinished, now);
     rollouts.keep(key, answer.clone(), now);
+    with_earlier(&page, &viewer, (&row.uid, policy_name), answer).await
+}
+
+/// The answer with the rollouts of earlier generations that are known.
+async fn with_earlier(
+    page: &PageService,
+    viewer: &PageViewer,
+    owner: (&str, &str),
+    mut answer: Value,
+) -> Result<Json<Value>, PageRefusal> {
+    let from = answer["from"].as_i64().map_or(Time(i64::MAX), Time);
+    answer["earlier"] = earlier_rollouts(page, viewer, owner, from).await?.into();
     Ok(Json(answer))
 }
 
@@ -176,11 +191,4 @@ fn is_group(object: &Value) -> bool {
     let (group, kind) = policy::GROUP_KIND;
     let api_version = object["apiVersion"].as_str().unwrap_or_default();
     object["kind"] == kind && api_version.split_once('/').is_some_and(|(of, _)| of == group)
-}
-
-fn part_json(part: &PathPart) -> Value {
-    json!({
-        "object": part.object, "cause": part.cause, "detail": part.detail, "says": part.cause_text(),
-        "from": part.from.0, "to": part.to.0,
-    })
 }

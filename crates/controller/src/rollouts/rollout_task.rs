@@ -5,15 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use inspect::rollout::WaitCause;
-use tokio::sync::mpsc::Receiver;
+use readiness::Time;
+use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use super::ended_rollout::EndedRollout;
+use super::history_entry::history_entry;
 use super::trace_exporter::TraceExporter;
+use crate::history::read::HistoryEntry;
 use crate::metrics::Metrics;
-use crate::page::{PageService, RolloutReport, read_ended_rollout};
+use crate::page::{PageService, PastRollouts, RolloutReport, read_ended_rollout};
 
 /// Pause between two rollouts. A rollout takes a few dozen requests: at most six a minute. 10 s.
 const READ_PAUSE: Duration = Duration::from_secs(10);
@@ -43,6 +46,10 @@ pub(crate) struct RolloutTask<R> {
     pub(crate) metrics: Arc<Metrics>,
     /// Sends traces, if that is asked for.
     pub(crate) exporter: Option<TraceExporter>,
+    /// Keeps them for the page.
+    pub(crate) past: Arc<PastRollouts>,
+    /// Where the history takes them from, each with the time at which it was read, if there is one.
+    pub(crate) history: Option<Sender<(Time, HistoryEntry)>>,
 }
 
 impl<R: ReadRollouts> RolloutTask<R> {
@@ -69,6 +76,11 @@ impl<R: ReadRollouts> RolloutTask<R> {
                 if let Some(exporter) = &self.exporter {
                     exporter.export(&report).await;
                 }
+                if let Some(history) = &self.history {
+                    // It waits where the history does not take them: rollouts that end meanwhile are counted and left out.
+                    _ = history.send((report.read_at, history_entry(&report))).await;
+                }
+                self.past.keep(Arc::new(report));
             }
             Err(why) => {
                 self.metrics.rollouts.rollouts.with_label_values(&["failed"]).inc();

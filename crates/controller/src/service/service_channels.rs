@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use aggregator::KindId;
 use policy::WatchPlan;
+use readiness::Time;
 use rollcall_core::{KindEvent, ParentWrite};
 use tokio::sync::mpsc::{self, Receiver, Sender, UnboundedReceiver, UnboundedSender};
 use tokio::sync::watch;
 
 use crate::event_recorder::{EventNotice, NoticeSender};
+use crate::history::read::HistoryEntry;
 use crate::kind_tasks::{KindRequest, RecordsTrouble};
 use crate::live_reader::{Drift, ReadOrder};
 use crate::metrics::Metrics;
@@ -16,6 +18,9 @@ use crate::own_watches::OwnWatchStates;
 use crate::page::{LOOP_QUERY_QUEUE_SIZE, LoopQuery};
 use crate::parent_writer::SettledWrite;
 use crate::snapshot::StatsSnapshot;
+
+/// Maximum number of rollouts that wait for the history writer, which takes them as they come.
+const STORED_ROLLOUT_QUEUE_SIZE: usize = 16;
 
 /// Both ends of a queue that never refuses.
 pub(super) type Queue<T> = (UnboundedSender<T>, UnboundedReceiver<T>);
@@ -50,6 +55,8 @@ pub(super) struct ServiceChannels {
     pub(super) records_trouble: Latest<Option<RecordsTrouble>>,
     /// From the history writer to `/readyz`.
     pub(super) history_trouble: Latest<Option<String>>,
+    /// From the reader of rollouts to the history writer, each with the time at which it was read.
+    pub(super) stored_rollouts: (Sender<(Time, HistoryEntry)>, Receiver<(Time, HistoryEntry)>),
     /// From the policy watch to `/readyz`.
     pub(super) inventory_trouble: Latest<Option<String>>,
     /// From the policy watch to `/readyz`.
@@ -73,6 +80,7 @@ impl ServiceChannels {
             policies_read: watch::channel(policies_read),
             records_trouble: watch::channel(None),
             history_trouble: watch::channel(None),
+            stored_rollouts: mpsc::channel(STORED_ROLLOUT_QUEUE_SIZE),
             inventory_trouble: watch::channel(None),
             own_watches: watch::channel(OwnWatchStates::default()),
         }

@@ -97,12 +97,14 @@ impl ServiceTasks {
             Arc::new(TransitionHub::new(shared.resolved.clone(), shared.metrics.dropped.clone()));
         let (notices, noticed) = channels.notices;
         let snapshot = channels.snapshot.1;
-        let history = wire_history(&shared, &args, &transitions, channels.history_trouble.0)?;
+        let (rollouts_to_store, stored_rollouts) = channels.stored_rollouts;
+        let history =
+            wire_history(&shared, &args, (&transitions, stored_rollouts), channels.history_trouble.0)?;
         let events = args.events.then(|| wire_event_recorder(&shared, &transitions, noticed));
         let authorizer = wire_authorizer(&shared, &args, address);
         let page =
             wire_page(&shared, authorizer.clone(), &transitions, channels.queries.0, snapshot.clone(), &stop);
-        let (ended_rollouts, rollouts) = wire_rollouts(&shared, &args.rollouts, &page)?;
+        let (ended_rollouts, rollouts) = wire_rollouts(&shared, &args, &page, rollouts_to_store)?;
         let troubles = AdminTroubles {
             history: channels.history_trouble.1,
             records: channels.records_trouble.1,

@@ -8,6 +8,7 @@ use std::time::Duration;
 use aggregator::KindId;
 use policy::rbac::inventory_name;
 use policy::{PolicySettings, ReleaseIdentity, WatchPlan};
+use readiness::Time;
 use rollcall_core::{Core, KindEvent};
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedSender};
 use tokio::sync::{Semaphore, watch};
@@ -16,9 +17,10 @@ use watcher::plan::{ForeignNamespaces, NamespaceScope};
 
 use super::shared_parts::SharedParts;
 use crate::admin::AdminState;
-use crate::args::{RolloutArgs, RunArgs};
+use crate::args::RunArgs;
 use crate::event_loop::{EventLoop, LoopChannels};
 use crate::event_recorder::{EventNotice, EventRecorder, NoticeSender};
+use crate::history::read::HistoryEntry;
 use crate::history::{HistoryStore, HistoryWriter};
 use crate::kind_tasks::{HistoryWatch, KindContext, MAX_EVENT_SEARCHES, RecordsContext, RecordsTrouble};
 use crate::lease::LeadershipGate;
@@ -178,13 +180,14 @@ pub(super) fn wire_live_reader(shared: &SharedParts, args: &RunArgs) -> LiveRead
 pub(super) fn wire_history(
     shared: &SharedParts,
     args: &RunArgs,
-    transitions: &TransitionHub,
+    (transitions, rollouts): (&TransitionHub, Receiver<(Time, HistoryEntry)>),
     trouble: watch::Sender<Option<String>>,
 ) -> anyhow::Result<Option<HistoryWriter>> {
     let Some(url) = &args.history else { return Ok(None) };
     Ok(Some(HistoryWriter {
         store: HistoryStore::open(url)?,
         transitions: transitions.subscribe("history"),
+        rollouts,
         clock: shared.clock.local_clock(),
         leadership: shared.leadership.clone(),
         meters: shared.metrics.history.clone(),
@@ -199,9 +202,11 @@ pub(super) fn wire_history(
 /// Where the event loop names rollouts that have ended, and the task that reads them; neither where nothing asks for it.
 pub(super) fn wire_rollouts(
     shared: &SharedParts,
-    args: &RolloutArgs,
+    args: &RunArgs,
     page: &PageService,
+    history: Sender<(Time, HistoryEntry)>,
 ) -> anyhow::Result<(Option<RolloutSender>, Option<RolloutTask<PageService>>)> {
+    let (args, history) = (&args.rollouts, args.history.as_ref().map(|_| history));
     if !args.reads_rollouts() {
         return Ok((None, None));
     }
@@ -210,8 +215,9 @@ pub(super) fn wire_rollouts(
     let exporter = args.otlp_endpoint.as_deref().map(|endpoint| {
         TraceExporter::new(endpoint, &args.otlp_headers, meters.traces.clone(), shared.failures.clone())
     });
-    let (reader, metrics) = (page.clone(), shared.metrics.clone());
-    Ok((Some(named), Some(RolloutTask { reader, ended, metrics, exporter: exporter.transpose()? })))
+    let (reader, metrics, past) = (page.clone(), shared.metrics.clone(), page.past_rollouts());
+    let exporter = exporter.transpose()?;
+    Ok((Some(named), Some(RolloutTask { reader, ended, metrics, exporter, past, history })))
 }
 
 pub(super) fn wire_event_recorder(

@@ -1,4 +1,6 @@
-//! `rollcall history`: the transitions of one object, newest last.
+//! `rollcall history`: the transitions of one object, or what the rollouts of its generations waited for, newest last.
+
+mod rollouts;
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -8,7 +10,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use controller::args::ClusterArgs;
 use controller::history::HistoryStore;
-use controller::history::read::{HistoryAnswer, HistoryEntries, HistoryEntry};
+use controller::history::read::{HistoryAnswer, HistoryEntries, HistoryEntry, HistoryLineKind};
 use http::Request;
 use readiness::Time;
 use readiness::rollup::ParentReason;
@@ -26,7 +28,10 @@ use crate::text::{self, TextStyle, print_error_line, sanitize_text, write_stdout
 #[command(
     after_help = "Without --from, the cluster's Events are read: they are kept for an hour by default, \
                   lack the previous state, and do not exist for policies in shadow mode.\n\n\
-                  Exit codes: 0 there are transitions; 1 there are none; 2 they could not be read."
+                  Rollouts are in the store where `run --history` has also --rollout-causes or --otlp-endpoint: what a \
+                  generation waited for is in no object any more once the next one has replaced its pods. `rollcall explain \
+                  --slow` tells the current one from the objects.\n\n\
+                  Exit codes: 0 there are transitions, or rollouts; 1 there are none; 2 they could not be read."
 )]
 pub(crate) struct HistoryArgs {
     /// The object, as KIND/NAME or KIND NAME.
@@ -42,9 +47,18 @@ pub(crate) struct HistoryArgs {
     /// file:///folder.
     #[arg(long, env = "ROLLCALL_HISTORY", value_name = "URL")]
     from: Option<String>,
+    /// Show what the rollout of each generation waited for, and how long, instead of transitions.
+    #[arg(long, requires = "from")]
+    rollouts: bool,
     /// Output format.
     #[arg(short = 'o', long, value_enum, default_value_t, value_name = "FORMAT")]
     output: OutputFormat,
+}
+
+impl HistoryArgs {
+    fn line_kind(&self) -> HistoryLineKind {
+        if self.rollouts { HistoryLineKind::Rollouts } else { HistoryLineKind::Transitions }
+    }
 }
 
 pub(crate) async fn print_history(cluster: &ClusterArgs, args: &HistoryArgs) -> anyhow::Result<ExitCode> {
@@ -64,9 +78,9 @@ pub(crate) async fn print_history(cluster: &ClusterArgs, args: &HistoryArgs) -> 
                     .map_or_else(|_| "default".to_owned(), |c| c.default_namespace),
             };
             let store = HistoryStore::open_existing(url)?;
-            let found =
-                HistoryEntries::read_range(&store, since, now, |line| is_about(line, kind, &namespace, name))
-                    .await?;
+            let lines = args.line_kind();
+            let is_wanted = |line: &HistoryEntry| is_about(line, kind, &namespace, name);
+            let found = HistoryEntries::read_range(&store, lines, (since, now), is_wanted).await?;
             for (batch, why) in &found.unreadable {
                 print_error_line(&format!("not read: {batch}: {why}"));
             }
@@ -76,14 +90,16 @@ pub(crate) async fn print_history(cluster: &ClusterArgs, args: &HistoryArgs) -> 
     };
     if lines.is_empty() {
         let of = args.from.as_ref().map_or_else(|| "Events of the cluster".to_owned(), |url| redact_url(url));
+        let what = if args.rollouts { "rollout" } else { "transition" };
         print_error_line(&format!(
-            "no transition of {kind}/{name} since {} in {of}",
+            "no {what} of {kind}/{name} since {} in {of}",
             time::format_seconds(since)
         ));
     }
     write_stdout(&match args.output {
         OutputFormat::Json => crate::text::json_text(&lines)?,
         OutputFormat::Yaml => policy::to_yaml(&lines)?,
+        OutputFormat::Table if args.rollouts => rollouts::render_rollouts(&lines),
         OutputFormat::Table => render_table(
             &lines,
             TerminalCapabilities::detect_stdout(true).colour,

@@ -19,6 +19,7 @@ mod pick;
 mod plan;
 mod policy_cluster;
 mod read_error;
+mod rollout_text;
 mod scope_args;
 mod since;
 mod suggest;

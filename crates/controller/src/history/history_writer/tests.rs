@@ -5,7 +5,7 @@ mod stores;
 
 use super::*;
 use crate::history::batch::tests::transition;
-use crate::history::read::HistoryEntries;
+use crate::history::read::{HistoryEntries, HistoryLineKind};
 use crate::kind_tasks::ResolvedKinds;
 use crate::metrics::Metrics;
 use crate::transitions::TransitionHub;
@@ -149,6 +149,7 @@ impl HistoryHarness {
         let keep = HistoryWriter {
             store: self.store.clone(),
             transitions: self.transitions.subscribe("history"),
+            rollouts: mpsc::channel(1).1,
             clock: self.clock,
             leadership: Leadership::permanent(self.clock),
             meters: self.metrics.history.clone(),
@@ -174,7 +175,10 @@ impl HistoryHarness {
     async fn messages(&self) -> Vec<String> {
         let now = self.clock.now();
         let since = Time(now.0 - 3_600_000);
-        let found = HistoryEntries::read_range(&self.store, since, now, |_| true).await.unwrap();
+        let found =
+            HistoryEntries::read_range(&self.store, HistoryLineKind::Transitions, (since, now), |_| true)
+                .await
+                .unwrap();
         assert!(found.unreadable.is_empty(), "{:?}", found.unreadable);
         found.entries.into_iter().map(|line| line.message).collect()
     }

@@ -6,6 +6,7 @@ use readiness::Time;
 use tokio::time::Instant;
 
 use super::*;
+use crate::page::rollout_report::tests::report;
 use crate::rollouts::RolloutSender;
 
 /// Knows the rollouts of some parents, and when it was asked.
@@ -20,18 +21,9 @@ impl ReadRollouts for KnownRollouts {
         if *ended.uid == *"gone" {
             return Err("the parent has gone".to_owned());
         }
-        Ok(RolloutReport {
-            kind: "Database".to_owned(),
-            namespace: "shop".to_owned(),
-            name: "orders".to_owned(),
-            uid: ended.uid.to_string(),
-            generation: 7,
-            policy: ended.policy.clone(),
-            from: Time(1_000),
-            to: Time(70_000),
-            parts: self.parts.clone(),
-            not_read: Vec::new(),
-        })
+        let (from, to, parts) = (Time(1_000), Time(70_000), self.parts.clone());
+        let policy = ended.policy.clone();
+        Ok(RolloutReport { policy, from, to, parts, ..report(&ended.uid, 7, 0) })
     }
 }
 
@@ -71,6 +63,8 @@ async fn each_cause_of_a_rollout_is_observed_once_with_all_its_time() {
         ended: received,
         metrics: metrics.clone(),
         exporter: None,
+        past: Arc::default(),
+        history: None,
     };
     let stop = CancellationToken::new();
     let running = tokio::spawn(task.run(stop.clone()));
@@ -104,6 +98,8 @@ async fn rollouts_that_end_faster_than_they_are_read_are_counted_and_left_out() 
         ended: received,
         metrics: metrics.clone(),
         exporter: None,
+        past: Arc::default(),
+        history: None,
     };
     (0..1_000).for_each(|number| sender.send(ended(&format!("{number}"))));
     let stop = CancellationToken::new();

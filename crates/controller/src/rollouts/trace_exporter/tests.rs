@@ -19,12 +19,6 @@ fn report() -> RolloutReport {
         to: Time(to),
     };
     RolloutReport {
-        kind: "Database".to_owned(),
-        namespace: "shop".to_owned(),
-        name: "orders".to_owned(),
-        uid: "u-1".to_owned(),
-        generation: 7,
-        policy: "databases".to_owned(),
         from: Time(1_000),
         to: Time(70_000),
         parts: vec![
@@ -32,7 +26,7 @@ fn report() -> RolloutReport {
             part("Pod orders-0", WaitCause::ImagePull, "r/db:2", 3_000, 60_000),
             part("Database orders", WaitCause::Settling, "", 60_000, 70_000),
         ],
-        not_read: Vec::new(),
+        ..crate::page::rollout_report::tests::report("u-1", 7, 0)
     }
 }
 

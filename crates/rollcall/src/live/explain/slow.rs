@@ -18,6 +18,7 @@ use super::object_explanation::ExplainedObjectName;
 use super::reread::reread_object;
 use crate::live::node_reason::is_node_ready;
 use crate::live::policy_cluster::PolicyCluster;
+use crate::live::rollout_text::{duration_text, part_line};
 use crate::live::survey::ClusterSurvey;
 use crate::text::sanitize_text;
 
@@ -210,12 +211,6 @@ fn seconds(from: Time, to: Time) -> f64 {
     readiness::millis_to_seconds(to.0.saturating_sub(from.0))
 }
 
-/// A duration as people say it: `5 m 3 s`.
-fn duration_text(seconds: f64) -> String {
-    let whole = std::time::Duration::try_from_secs_f64(seconds.round()).unwrap_or_default();
-    humantime::format_duration(whole).to_string()
-}
-
 /// All rollouts as text.
 pub(super) fn render_rollouts(rollouts: &[ExplainedRollout]) -> String {
     let mut text = String::new();
@@ -233,13 +228,7 @@ pub(super) fn render_rollouts(rollouts: &[ExplainedRollout]) -> String {
         };
         _ = writeln!(text, "{} ({})", sanitize_text(&head), rollout.from);
         for part in &rollout.parts {
-            let percent = part.seconds * 100.0 / rollout.seconds;
-            _ = writeln!(
-                text,
-                "  {:>12}  {percent:>3.0} %  {}",
-                duration_text(part.seconds),
-                sanitize_text(&format!("{}: {}", part.object, part.cause_text))
-            );
+            text += &part_line(part.seconds, rollout.seconds, &part.object, &part.cause_text);
         }
         if let Some(note) = &rollout.note {
             _ = writeln!(text, "  {}", sanitize_text(note));

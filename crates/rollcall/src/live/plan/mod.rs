@@ -17,7 +17,7 @@ use anyhow::bail;
 use clap::Args;
 use controller::args::ClusterArgs;
 use controller::history::HistoryStore;
-use controller::history::read::HistoryEntries;
+use controller::history::read::{HistoryEntries, HistoryLineKind};
 use policy::offline::OfflineAnswer;
 use policy::{CompiledPolicy, FoundPolicy, PolicyBook, parse_policies, read_text};
 use readiness::{Time, saturating_millis};
@@ -206,7 +206,10 @@ async fn replay_history(
     let before: BTreeMap<_, _> = compiled(decided.0).collect();
     let changed: Vec<_> = compiled(decided.1).filter(|(name, _)| names(changes, name)).collect();
     let of_changed = |policy: &str| changed.iter().any(|(name, _)| name == policy);
-    let found = HistoryEntries::read_range(store, since, now, |entry| of_changed(&entry.policy)).await?;
+    let found = {
+        let lines = HistoryLineKind::Transitions;
+        HistoryEntries::read_range(store, lines, (since, now), |entry| of_changed(&entry.policy)).await?
+    };
     unread.extend(found.unreadable.iter().map(|(batch, why)| format!("{batch}: {why}")));
     let replayed = changed.iter().map(|(name, compiled)| {
         let would = AnswerDamping::of_policy(compiled);

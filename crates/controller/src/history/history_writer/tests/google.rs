@@ -148,7 +148,10 @@ async fn however_far_one_looks_back_only_days_that_are_there_are_listed() {
     for (years, days) in [(1, 1), (100, 2), (100_000_000, 2)] {
         bucket.lists.store(0, Ordering::SeqCst);
         let since = Time(now.0.saturating_sub(years * 365 * 86_400_000));
-        let found = HistoryEntries::read_range(&stage.store, since, now, |_| true).await.unwrap();
+        let found =
+            HistoryEntries::read_range(&stage.store, HistoryLineKind::Transitions, (since, now), |_| true)
+                .await
+                .unwrap();
         assert_eq!(found.entries.len(), 10);
         // Those of the last minute may be of two days.
         let asked = bucket.lists.load(Ordering::SeqCst);

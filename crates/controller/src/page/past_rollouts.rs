@@ -1,0 +1,153 @@
+//! Rollouts of earlier generations, as they were read when they ended: what a generation waited for is in no object any more
+//! once the next one has replaced its pods.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lru::LruCache;
+use readiness::Time;
+use serde_json::{Value, json};
+
+use super::authz::PageViewer;
+use super::page_service::PageService;
+use super::refusal::PageRefusal;
+use super::rollout_report::{RolloutPlace, RolloutReport};
+use super::visibility::review_places;
+use crate::reviews::AccessRight;
+
+/// Maximum number of rollouts kept of one parent under one policy.
+const MAX_PER_PARENT: usize = 8;
+/// Maximum number of parts of the rollouts of all parents, with one for each rollout itself. A part takes up some 200 bytes.
+const MAX_PARTS: usize = 20_000;
+
+/// Uid of a parent, and its policy.
+type RolloutOwner = (String, String);
+
+/// Rollouts that ended, of the parents whose rollouts ended last.
+#[derive(Default)]
+pub(crate) struct PastRollouts(Mutex<KeptRollouts>);
+
+struct KeptRollouts {
+    /// Of each parent, oldest first.
+    parents: LruCache<RolloutOwner, VecDeque<Arc<RolloutReport>>>,
+    parts: usize,
+}
+
+impl Default for KeptRollouts {
+    fn default() -> Self {
+        KeptRollouts { parents: LruCache::unbounded(), parts: 0 }
+    }
+}
+
+impl PastRollouts {
+    /// Keeps a rollout. One of the same generation that began at the same time is replaced.
+    pub(crate) fn keep(&self, report: Arc<RolloutReport>) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let owner = (report.uid.clone(), report.policy.clone());
+        let mut of_parent = kept.parents.pop(&owner).unwrap_or_default();
+        kept.parts -= weight_of(&of_parent);
+        of_parent.retain(|known| (known.generation, known.from) != (report.generation, report.from));
+        of_parent.push_back(report);
+        while of_parent.len() > MAX_PER_PARENT {
+            of_parent.pop_front();
+        }
+        kept.parts += weight_of(&of_parent);
+        kept.parents.put(owner, of_parent);
+        while kept.parts > MAX_PARTS
+            && let Some((_, oldest)) = kept.parents.pop_lru()
+        {
+            kept.parts -= weight_of(&oldest);
+        }
+    }
+
+    /// Rollouts of a parent that began before this time, newest first.
+    pub(super) fn before(&self, uid: &str, policy: &str, from: Time) -> Vec<Arc<RolloutReport>> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_parent = kept.parents.peek(&(uid.to_owned(), policy.to_owned()));
+        let earlier = of_parent.into_iter().flatten().rev().filter(|report| report.from < from);
+        earlier.cloned().collect()
+    }
+}
+
+fn weight_of(reports: &VecDeque<Arc<RolloutReport>>) -> usize {
+    reports.iter().map(|report| report.parts.len() + 1).sum()
+}
+
+/// The earlier rollouts of a parent for a viewer. What one waited for is left out unless all of it may be seen: what is
+/// left of a path says nothing of the rest.
+pub(super) async fn earlier_rollouts(
+    page: &PageService,
+    viewer: &PageViewer,
+    (uid, policy): (&str, &str),
+    from: Time,
+) -> Result<Vec<Value>, PageRefusal> {
+    let earlier = page.0.past_rollouts.before(uid, policy, from);
+    let place =
+        |place: &RolloutPlace| ((place.group.clone(), place.resource.clone()), place.namespace.clone());
+    let places: BTreeSet<_> = earlier.iter().flat_map(|report| report.places.iter().map(place)).collect();
+    let right = |(group, resource): &(String, String), namespace: &str| AccessRight {
+        verb: "list",
+        group: group.clone(),
+        resource: resource.clone(),
+        namespace: namespace.to_owned(),
+        name: String::new(),
+    };
+    let allowed = review_places(page, viewer, places, right).await?;
+    let may_see = |report: &RolloutReport| {
+        report.places.iter().map(place).all(|(kind, namespace)| allowed.contains(&kind, &namespace))
+    };
+    Ok(earlier.iter().map(|report| report_json(report, may_see(report))).collect())
+}
+
+fn report_json(report: &RolloutReport, is_seen: bool) -> Value {
+    let parts: Vec<_> =
+        report.parts.iter().filter(|_| is_seen).map(super::rollout_report::part_json).collect();
+    let not_read: &[String] = if is_seen { &report.not_read } else { &[] };
+    json!({
+        "generation": report.generation, "from": report.from.0, "to": report.to.0, "parts": parts, "hidden": !is_seen,
+        "notRead": not_read,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rollout_report::tests::report;
+    use super::*;
+
+    fn generations(past: &PastRollouts, uid: &str, from: i64) -> Vec<i64> {
+        past.before(uid, "databases", Time(from)).iter().map(|report| report.generation).collect()
+    }
+
+    #[test]
+    fn of_each_parent_the_last_generations_are_kept_newest_first_each_once() {
+        let past = PastRollouts::default();
+        for generation in 1..=20 {
+            for uid in ["a", "b"] {
+                past.keep(Arc::new(report(uid, generation, 1)));
+                past.keep(Arc::new(report(uid, generation, 3)));
+            }
+        }
+        assert_eq!(generations(&past, "a", i64::MAX), (13..=20).rev().collect::<Vec<_>>());
+        let before: Vec<_> = (13..=18).rev().collect();
+        assert_eq!(
+            generations(&past, "b", 19_000),
+            before,
+            "what began before, and not the one that is shown"
+        );
+        assert_eq!(past.before("b", "databases", Time(19_000))[0].parts.len(), 3, "as it was read last");
+        assert_eq!(generations(&past, "c", i64::MAX), [] as [i64; 0]);
+    }
+
+    #[test]
+    fn rollouts_of_many_parts_make_those_go_that_ended_long_ago() {
+        let past = PastRollouts::default();
+        for number in 0..1_000 {
+            past.keep(Arc::new(report(&format!("{number}"), 1, 99)));
+        }
+        let kept = (0..1_000).filter(|number| !generations(&past, &format!("{number}"), i64::MAX).is_empty());
+        assert_eq!(kept.collect::<Vec<_>>(), (800..1_000).collect::<Vec<_>>());
+        past.keep(Arc::new(report("huge", 1, MAX_PARTS)));
+        assert!(generations(&past, "huge", i64::MAX).is_empty(), "one that is too large for all is not kept");
+        assert_eq!(past.0.lock().unwrap().parts, 0);
+    }
+}

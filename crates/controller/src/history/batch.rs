@@ -10,7 +10,7 @@ use readiness::Time;
 use watcher::status::time;
 
 use super::batch_pace::BatchPace;
-use super::read::HistoryEntry;
+use super::rollout_line::RolloutLine;
 use rollcall_core::Transition;
 
 /// Number of transitions that make a full batch, regardless of their age.
@@ -25,22 +25,22 @@ pub(super) const MAX_WAITING_BYTES: usize = 32 << 20;
 pub(super) enum HistoryLine {
     /// A transition.
     Transition(Arc<Transition>),
-    /// A rollout that ended, told at this time.
-    Rollout(Time, Arc<HistoryEntry>),
+    /// A rollout that ended.
+    Rollout(Arc<RolloutLine>),
 }
 
 impl HistoryLine {
     fn at(&self) -> Time {
         match self {
             HistoryLine::Transition(transition) => transition.at,
-            HistoryLine::Rollout(at, _) => *at,
+            HistoryLine::Rollout(rollout) => rollout.at,
         }
     }
 
     fn write_json(&self, out: impl Write) -> serde_json::Result<()> {
         match self {
             HistoryLine::Transition(transition) => serde_json::to_writer(out, &**transition),
-            HistoryLine::Rollout(_, entry) => serde_json::to_writer(out, &**entry),
+            HistoryLine::Rollout(rollout) => serde_json::to_writer(out, &rollout.entry),
         }
     }
 
@@ -48,8 +48,8 @@ impl HistoryLine {
     fn bytes(&self) -> usize {
         match self {
             HistoryLine::Transition(transition) => transition_bytes(transition),
-            HistoryLine::Rollout(_, entry) => {
-                1_024 + entry.rollout.as_ref().map_or(0, |rollout| rollout.parts.len() * 512)
+            HistoryLine::Rollout(line) => {
+                1_024 + line.entry.rollout.as_ref().map_or(0, |rollout| rollout.parts.len() * 512)
             }
         }
     }

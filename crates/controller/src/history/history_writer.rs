@@ -17,7 +17,7 @@ use super::batch::{HistoryBatch, HistoryLine, LineBuffer};
 use super::batch_pace::BatchPace;
 use super::outage::StoreOutage;
 use super::put::{BatchResult, put_batch};
-use super::read::HistoryEntry;
+use super::rollout_line::RolloutLine;
 use crate::clock::LocalClock;
 use crate::lease::Leadership;
 use crate::metrics::HistoryMetrics;
@@ -30,8 +30,8 @@ const BATCH_BACKOFF: Backoff = Backoff { base: Duration::from_secs(1), cap: Dura
 pub(crate) struct HistoryWriter {
     pub(crate) store: HistoryStore,
     pub(crate) transitions: TransitionSubscription,
-    /// Rollouts that ended, each with the time at which it was read.
-    pub(crate) rollouts: mpsc::Receiver<(Time, HistoryEntry)>,
+    /// Rollouts that ended.
+    pub(crate) rollouts: mpsc::Receiver<RolloutLine>,
     pub(crate) clock: LocalClock,
     /// Leadership: one of several replicas writes the history.
     pub(crate) leadership: Leadership,
@@ -112,7 +112,7 @@ impl HistoryWriter {
                     Some(event) => keeper.on_transition(&transitions, event, clock.now()),
                     None => break,
                 },
-                Some((at, rollout)) = rollouts.recv() => keeper.on_rollout(&transitions, (at, rollout), clock.now()),
+                Some(rollout) = rollouts.recv() => keeper.on_rollout(&transitions, rollout, clock.now()),
                 () = tokio::time::sleep(wait.unwrap_or_default()), if wait.is_some() => {}
             }
         }
@@ -150,13 +150,8 @@ impl HistoryWriterState {
         self.add_line(transitions, HistoryLine::Transition(transition), now);
     }
 
-    fn on_rollout(
-        &mut self,
-        transitions: &TransitionSubscription,
-        (at, rollout): (Time, HistoryEntry),
-        now: Time,
-    ) {
-        self.add_line(transitions, HistoryLine::Rollout(at, Arc::new(rollout)), now);
+    fn on_rollout(&mut self, transitions: &TransitionSubscription, rollout: RolloutLine, now: Time) {
+        self.add_line(transitions, HistoryLine::Rollout(Arc::new(rollout)), now);
     }
 
     fn add_line(&mut self, transitions: &TransitionSubscription, line: HistoryLine, now: Time) {

@@ -15,9 +15,11 @@ mod history_writer;
 mod outage;
 mod put;
 pub mod read;
+mod rollout_line;
 mod store;
 #[cfg(feature = "cloud-history")]
 mod transport;
 
 pub(crate) use history_writer::HistoryWriter;
+pub(crate) use rollout_line::RolloutLine;
 pub use store::HistoryStore;

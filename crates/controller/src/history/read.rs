@@ -184,6 +184,7 @@ fn decode_lines(bytes: &[u8], mut take: impl FnMut(HistoryEntry)) -> Option<Stri
 mod tests {
     use super::super::batch::tests::{NOW, transition};
     use super::super::batch::{HistoryBatch, HistoryLine, LineBuffer};
+    use super::super::rollout_line::RolloutLine;
     use super::HistoryLineKind::{Rollouts, Transitions};
     use super::*;
     use object_store::ObjectStoreExt;
@@ -272,7 +273,7 @@ mod tests {
         let mut buffer = LineBuffer::default();
         // It was read after the transition was made, and waited in another queue.
         buffer.push(HistoryLine::Transition(transition(NOW + Duration::from_secs(9), "ready")), NOW);
-        buffer.push(HistoryLine::Rollout(NOW, Arc::new(rollout.clone())), NOW);
+        buffer.push(HistoryLine::Rollout(Arc::new(RolloutLine { at: NOW, entry: rollout.clone() })), NOW);
         put(&store, &buffer.take_batch("pod", 0).unwrap()).await;
         assert_eq!(messages(&store, 9).await, ["ready"], "the batch is named by its latest line");
         let found = HistoryEntries::read_range(&store, Rollouts, (NOW, NOW), |_| true).await.unwrap();

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use inspect::rollout::WaitCause;
-use readiness::Time;
 use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -14,7 +13,7 @@ use tracing::debug;
 use super::ended_rollout::EndedRollout;
 use super::history_entry::history_entry;
 use super::trace_exporter::TraceExporter;
-use crate::history::read::HistoryEntry;
+use crate::history::RolloutLine;
 use crate::metrics::Metrics;
 use crate::page::{PageService, PastRollouts, RolloutReport, read_ended_rollout};
 
@@ -48,8 +47,8 @@ pub(crate) struct RolloutTask<R> {
     pub(crate) exporter: Option<TraceExporter>,
     /// Keeps them for the page.
     pub(crate) past: Arc<PastRollouts>,
-    /// Where the history takes them from, each with the time at which it was read, if there is one.
-    pub(crate) history: Option<Sender<(Time, HistoryEntry)>>,
+    /// Where the history takes them from, if there is one.
+    pub(crate) history: Option<Sender<RolloutLine>>,
 }
 
 impl<R: ReadRollouts> RolloutTask<R> {
@@ -78,7 +77,8 @@ impl<R: ReadRollouts> RolloutTask<R> {
                 }
                 if let Some(history) = &self.history {
                     // It waits where the history does not take them: rollouts that end meanwhile are counted and left out.
-                    _ = history.send((report.read_at, history_entry(&report))).await;
+                    let line = RolloutLine { at: report.read_at, entry: history_entry(&report) };
+                    _ = history.send(line).await;
                 }
                 self.past.keep(Arc::new(report));
             }

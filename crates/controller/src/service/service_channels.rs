@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use aggregator::KindId;
 use policy::WatchPlan;
-use readiness::Time;
 use rollcall_core::{KindEvent, ParentWrite};
 use tokio::sync::mpsc::{self, Receiver, Sender, UnboundedReceiver, UnboundedSender};
 use tokio::sync::watch;
 
 use crate::event_recorder::{EventNotice, NoticeSender};
-use crate::history::read::HistoryEntry;
+use crate::history::RolloutLine;
 use crate::kind_tasks::{KindRequest, RecordsTrouble};
 use crate::live_reader::{Drift, ReadOrder};
 use crate::metrics::Metrics;
@@ -55,8 +54,8 @@ pub(super) struct ServiceChannels {
     pub(super) records_trouble: Latest<Option<RecordsTrouble>>,
     /// From the history writer to `/readyz`.
     pub(super) history_trouble: Latest<Option<String>>,
-    /// From the reader of rollouts to the history writer, each with the time at which it was read.
-    pub(super) stored_rollouts: (Sender<(Time, HistoryEntry)>, Receiver<(Time, HistoryEntry)>),
+    /// From the reader of rollouts to the history writer.
+    pub(super) stored_rollouts: (Sender<RolloutLine>, Receiver<RolloutLine>),
     /// From the policy watch to `/readyz`.
     pub(super) inventory_trouble: Latest<Option<String>>,
     /// From the policy watch to `/readyz`.

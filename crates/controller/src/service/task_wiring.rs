@@ -8,7 +8,6 @@ use std::time::Duration;
 use aggregator::KindId;
 use policy::rbac::inventory_name;
 use policy::{PolicySettings, ReleaseIdentity, WatchPlan};
-use readiness::Time;
 use rollcall_core::{Core, KindEvent};
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedSender};
 use tokio::sync::{Semaphore, watch};
@@ -20,8 +19,7 @@ use crate::admin::AdminState;
 use crate::args::RunArgs;
 use crate::event_loop::{EventLoop, LoopChannels};
 use crate::event_recorder::{EventNotice, EventRecorder, NoticeSender};
-use crate::history::read::HistoryEntry;
-use crate::history::{HistoryStore, HistoryWriter};
+use crate::history::{HistoryStore, HistoryWriter, RolloutLine};
 use crate::kind_tasks::{HistoryWatch, KindContext, MAX_EVENT_SEARCHES, RecordsContext, RecordsTrouble};
 use crate::lease::LeadershipGate;
 use crate::live_reader::{Drift, LiveReader};
@@ -180,7 +178,7 @@ pub(super) fn wire_live_reader(shared: &SharedParts, args: &RunArgs) -> LiveRead
 pub(super) fn wire_history(
     shared: &SharedParts,
     args: &RunArgs,
-    (transitions, rollouts): (&TransitionHub, Receiver<(Time, HistoryEntry)>),
+    (transitions, rollouts): (&TransitionHub, Receiver<RolloutLine>),
     trouble: watch::Sender<Option<String>>,
 ) -> anyhow::Result<Option<HistoryWriter>> {
     let Some(url) = &args.history else { return Ok(None) };
@@ -204,7 +202,7 @@ pub(super) fn wire_rollouts(
     shared: &SharedParts,
     args: &RunArgs,
     page: &PageService,
-    history: Sender<(Time, HistoryEntry)>,
+    history: Sender<RolloutLine>,
 ) -> anyhow::Result<(Option<RolloutSender>, Option<RolloutTask<PageService>>)> {
     let (args, history) = (&args.rollouts, args.history.as_ref().map(|_| history));
     if !args.reads_rollouts() {

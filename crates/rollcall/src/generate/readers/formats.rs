@@ -9,6 +9,7 @@ use super::super::condition_answer::{
     AnsweringPolicy, ConditionAnswer, KindAnswers, READY_REASON, TERMINAL_REASONS,
 };
 use super::cel_answer::CelObject;
+use super::kro_id::kro_id;
 use super::reading_tool::ReadingTool;
 use crate::text::print_error_line;
 
@@ -141,8 +142,7 @@ fn flux(kinds: &[ReadKind]) -> anyhow::Result<String> {
 fn kro(kinds: &[ReadKind]) -> anyhow::Result<String> {
     let mut texts = Vec::new();
     for kind in kinds {
-        let mut id = kind.kind.clone();
-        id[..1].make_ascii_lowercase();
+        let id = kro_id(&kind.kind);
         let object = CelObject(format!("{id}."));
         let ready = format!("${{{}}}", object.ready_expression(kind.conditions()));
         let what =

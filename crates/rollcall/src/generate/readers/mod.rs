@@ -2,6 +2,7 @@
 
 mod cel_answer;
 mod formats;
+mod kro_id;
 mod reading_tool;
 
 use std::path::PathBuf;

@@ -23,13 +23,14 @@ pub struct ObjectAddress {
     pub name: String,
 }
 
-const CLUSTER_SCOPED: [&str; 7] = [
+const CLUSTER_SCOPED: [&str; 8] = [
     "CustomResourceDefinition",
     "Namespace",
     "Node",
     "PersistentVolume",
     "PriorityClass",
     "ReadinessPolicy",
+    "ResourceGraphDefinition",
     "StorageClass",
 ];
 

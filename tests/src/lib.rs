@@ -19,6 +19,7 @@ pub mod helm;
 pub mod judge;
 pub mod kind;
 pub mod kopf;
+pub mod kro;
 mod kubelet;
 mod leftovers;
 pub mod object_store;

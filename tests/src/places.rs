@@ -20,8 +20,12 @@ pub fn control_plane_source() -> PathBuf {
 pub fn program(name: &str) -> Result<PathBuf> {
     let folder = std::env::var_os("ROLLCALL_CONTROL_PLANE")
         .map_or_else(|| repository().join(".cache/control-plane/current"), PathBuf::from);
-    // The module's own name of etcd.
-    let alias = if name == "etcd" { "server" } else { name };
+    // The names that these have in their modules.
+    let alias = match name {
+        "etcd" => "server",
+        "kro" => "controller",
+        _ => name,
+    };
     for file in [folder.join(name), folder.join(alias)] {
         if file.is_file() {
             return Ok(file);

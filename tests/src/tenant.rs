@@ -105,9 +105,13 @@ impl TestTenant {
             value.as_str().map(str::to_owned).context("a CRD without a group, version or kind")
         };
         let api_version = format!("{}/{}", word(&spec["group"])?, word(&spec["versions"][0]["name"])?);
-        let kind = ManifestKind::new(&api_version, &word(&spec["names"]["kind"])?);
+        self.until_served(&ManifestKind::new(&api_version, &word(&spec["names"]["kind"])?)).await
+    }
+
+    /// Waits until the server serves a kind.
+    pub(crate) async fn until_served(&self, kind: &ManifestKind) -> Result<()> {
         let served = async {
-            while self.admin.list(&kind, &self.name, "limit=1").await.is_err() {
+            while self.admin.list(kind, &self.name, "limit=1").await.is_err() {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };
@@ -137,6 +141,7 @@ impl TestTenant {
             "CustomResourceDefinition" => "apiextensions.k8s.io/v1",
             "Lease" => "coordination.k8s.io/v1",
             "ReadinessGroup" | "ReadinessPolicy" | "ReadinessRecord" => "rollcall.dev/v1alpha1",
+            "ResourceGraphDefinition" => "kro.run/v1alpha1",
             _ => return ManifestKind::new(&format!("{}/v1", self.group), word),
         };
         ManifestKind::new(api_version, word)

@@ -1,6 +1,6 @@
 //! What `rollcall readers` prints for other tools. That Flux reads it as it should is shown with its own code, in
-//! tests/tests/real_server/flux_reader.rs; kubectl and Helm wait there too. The others cannot be had here: what is printed for them
-//! is held to the format that their documentation describes.
+//! tests/tests/real_server/flux_reader.rs, and kro with its controller, in kro.rs beside it; kubectl and Helm wait there too. The others
+//! cannot be had here: what is printed for them is held to the format that their documentation describes.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what fails here is a failed test")]
 

@@ -53,6 +53,7 @@ mod kopf_failed;
 mod kopf_finalizers;
 mod kopf_first;
 mod kopf_writers;
+mod kro;
 mod last_entry;
 mod leader;
 mod live;

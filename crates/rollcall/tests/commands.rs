@@ -12,7 +12,7 @@ const PROGRAMS: [&str; 9] =
     ["cargo", "docker", "helm", "kopf", "kubectl", "npm", "pip", "rollcall", "tests/run"];
 
 /// Commands run by a test that does not take them from the page: the test's file, and the text in it.
-const ELSEWHERE: [(&str, &str, &str); 8] = [
+const ELSEWHERE: [(&str, &str, &str); 9] = [
     (
         "cargo run -- crd > deploy/crds/rollcall.dev.yaml",
         "tests/tests/real_server/deploy.rs",
@@ -47,6 +47,11 @@ const ELSEWHERE: [(&str, &str, &str); 8] = [
         "rollcall version --output json",
         "crates/rollcall/tests/version.rs",
         "fn every_way_to_ask_for_the_version_says_the_same()",
+    ),
+    (
+        "rollcall history KIND/NAME --rollouts --from URL",
+        "tests/tests/real_server/rollout_traces.rs",
+        "[\"--from\", &url, \"--rollouts\"]",
     ),
     (
         "kubectl api-resources --categories all",

@@ -17,6 +17,7 @@ mod put;
 pub mod read;
 mod rollout_line;
 mod store;
+mod stored_line;
 #[cfg(feature = "cloud-history")]
 mod transport;
 

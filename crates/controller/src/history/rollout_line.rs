@@ -2,7 +2,7 @@
 
 use readiness::Time;
 
-use super::read::HistoryEntry;
+use super::stored_line::HistoryEntry;
 
 /// A rollout that ended, as a line of the history.
 #[derive(Clone, Debug)]

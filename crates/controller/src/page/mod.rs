@@ -10,6 +10,7 @@ mod below;
 mod below_search;
 mod below_tree;
 mod branch;
+mod earlier_rollouts;
 mod edge_list;
 mod ended_rollout;
 #[cfg(feature = "fixtures")]

@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 
 use super::authz::{PageViewer, ViewerRequest};
 use super::below::{VisibleBelow, find_visible};
+use super::earlier_rollouts::earlier_rollouts;
 use super::page_service::PageService;
 use super::parent_api::{ParentQuery, find_row};
-use super::past_rollouts::earlier_rollouts;
 use super::refusal::PageRefusal;
 use super::rollout_reader::{ReadRollout, RolloutKey, RolloutNode};
 use super::rollout_report::part_json;

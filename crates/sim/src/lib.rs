@@ -52,6 +52,9 @@
 //! labels. What that release says by a policy that it has, and that is the older one, is never taken away; to the product it looks
 //! like its own words.
 //!
+//! In some histories nights and weekends pass, in which nobody changes anything and mostly nothing breaks: the deadlines, resyncs
+//! and audits of hours.
+//!
 //! At the end faults stop; after a quiet span the conditions of every parent, and every answer that is not written, equal the result
 //! of an oracle that reads nothing but the store, and a restart writes nothing.
 

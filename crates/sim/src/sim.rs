@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use readiness::saturating_millis;
 use rollcall_core::{KindEvent, ParentWrite};
 
-use crate::actors::{HistoryActors, OtherRelease, inject_fault};
+use crate::actors::{HistoryActors, Nights, OtherRelease, inject_fault};
 use crate::judges::{JudgedScene, Jury, describe_answers};
 use crate::perturbation::{NewProcessView, PointKind};
-use crate::scenario::{HistoryKind, Sabotage, SeedStreams};
+use crate::scenario::{DiceStream, HistoryKind, Sabotage, SeedStreams};
 use crate::service::{AUDIT_PERIOD, ObjectFeed, ServiceUnderTest};
 use crate::timeline::{InvariantFailure, PolicyEvent, SimEvent, SimulationCounts};
 use crate::wires::{
@@ -43,6 +43,8 @@ pub(crate) struct Sim {
     budgets: Option<BudgetWatch>,
     jury: Jury,
     takeovers: Takeovers,
+    /// Hours in which nothing happens, in histories that have some.
+    nights: Option<Nights>,
 }
 
 impl Sim {
@@ -69,6 +71,7 @@ impl Sim {
             policy_watch: PolicyWatch::new(streams, sabotage, kind, &scenario),
             jury: Jury::default(),
             takeovers: Takeovers::new(streams, sabotage),
+            nights: streams.widened_by(DiceStream::Nights).and_then(Nights::draw),
             stage: SimStage { world, service, feed },
         }
     }
@@ -102,6 +105,7 @@ impl Sim {
         if is_drawn {
             timeline.schedule_event(1_000, SimEvent::Fault);
             self.takeovers.schedule_first(timeline);
+            self.nights.iter_mut().for_each(|nights| nights.schedule_next(timeline, 0));
         }
         if let Some(budgets) = &self.budgets {
             budgets.schedule_edits(timeline);
@@ -189,6 +193,7 @@ impl Sim {
             takeovers,
             budgets,
             other_release,
+            nights,
             ..
         } = self;
         match event {
@@ -200,6 +205,8 @@ impl Sim {
             SimEvent::Budgets(step) => budgets.iter_mut().for_each(|budgets| budgets.run_step(stage, step)),
             SimEvent::DefinitionGoes => actors.delete_definition(&mut stage.world),
             SimEvent::DefinitionReturns(kind) => actors.put_definition_back(&mut stage.world, kind),
+            SimEvent::Night => nights.iter_mut().for_each(|nights| nights.fall(&mut stage.world)),
+            SimEvent::Morning => stage.world.faults.are_asleep = false,
             SimEvent::Fault => self.run_fault(),
             SimEvent::Operator(visit) => actors.run_operator(&mut stage.world, &visit),
             SimEvent::Heal(owner) => actors.heal_children(&mut stage.world, &owner),
@@ -363,6 +370,7 @@ impl Sim {
     /// The loop hears of a kind; returns `false` if there is nothing to hear.
     fn take_kind_event(&mut self) -> bool {
         let Some((kind, event)) = self.stage.service.take_kind_event() else { return false };
+        self.jury.note_move();
         let now = self.stage.world.timeline.current_time();
         if event == KindEvent::Synced {
             self.stage.service.observe_all_objects(now);

@@ -3,7 +3,7 @@
 use rollcall_core::ParentWrite;
 
 use super::{
-    AnswerJudge, CheckedParents, CommitJudge, JudgedMoment, JudgedScene, NumberJudge, OverlapJudge,
+    AnswerJudge, CheckedParents, CommitJudge, JudgedMoment, JudgedScene, LookPace, NumberJudge, OverlapJudge,
     PlanWatch, ReaderJudge, WordsJudge, WriteTroubles, check_decision, check_end,
 };
 use crate::scenario::PolicyDef;
@@ -24,6 +24,9 @@ pub(crate) struct Jury {
     commits: CommitJudge,
     overlaps: OverlapJudge,
     readers: ReaderJudge,
+    /// When answers and words are looked at, and when readers look.
+    turn_looks: LookPace,
+    reader_looks: LookPace,
 }
 
 impl Jury {
@@ -50,14 +53,26 @@ impl Jury {
         SimulationCounts { trues, messages, looks, ghost_writes, ghost_trues, ..counts }
     }
 
+    /// Something has happened that the judges may not pass over.
+    pub(crate) fn note_move(&mut self) {
+        self.turn_looks.note_move();
+        self.reader_looks.note_move();
+    }
+
     /// An event was handled: the server's objects are read as others read them.
     pub(crate) fn check_readers(&mut self, scene: JudgedScene<'_>) {
         let Jury { plan_watch, readers, troubles, .. } = self;
+        if !self.reader_looks.begin_look(&scene.0.world) {
+            return;
+        }
         readers.check_readers(&JudgedMoment::new(scene, plan_watch), troubles);
     }
 
     /// The turns of an instant are over; `counts` says whether its numbers are judged too.
     pub(crate) fn check_turns(&mut self, scene: JudgedScene<'_>, counts: bool) {
+        if !self.turn_looks.begin_look(&scene.0.world) {
+            return;
+        }
         let at = JudgedMoment::new(scene, &self.plan_watch);
         self.answers.check_answers(&at, &mut self.checked);
         self.words.check_messages(&at, &self.troubles);
@@ -70,6 +85,7 @@ impl Jury {
     /// The loop has observed what it was shown.
     pub(crate) fn note_observed(&mut self, stage: &mut SimStage, wires: &KindWires, policies: &PolicyWatch) {
         if stage.feed.shown.is_behind() {
+            self.note_move();
             let steps = stage.feed.shown.take_changes();
             let at = JudgedMoment::new((stage, wires, policies), &self.plan_watch);
             self.checked.note_changes(&at, &steps);
@@ -78,6 +94,7 @@ impl Jury {
 
     /// The parents of a kind are listed.
     pub(crate) fn note_listed_parents(&mut self, scene: JudgedScene<'_>, kind: usize) {
+        self.note_move();
         let listed = self.plan_watch.take_unseen(&scene.0.service.policies, kind);
         let at = JudgedMoment::new(scene, &self.plan_watch);
         self.checked.note_listed_parents(&at, kind, &listed);
@@ -85,6 +102,7 @@ impl Jury {
 
     /// The loop has decided on a write; returns `true` if its parent was shown as handled.
     pub(crate) fn check_decision(&mut self, scene: JudgedScene<'_>, write: &ParentWrite) -> bool {
+        self.note_move();
         let at = JudgedMoment::new(scene, &self.plan_watch);
         check_decision(&at, &mut self.checked, write);
         self.words.note_decision(&at, write);
@@ -98,6 +116,7 @@ impl Jury {
         sent: (&WriteInFlight, WriteSender),
         committed: &CommittedWrite,
     ) {
+        self.note_move();
         let at = JudgedMoment::new(scene, &self.plan_watch);
         self.commits.check_commit(&at, (&mut self.checked, &self.overlaps), sent, committed);
         self.overlaps.check_commit(&at, sent, committed);
@@ -105,6 +124,7 @@ impl Jury {
 
     /// A write was refused, or nobody knows what became of it.
     pub(crate) fn note_failure(&mut self, uid: &str, is_answered: bool, now: i64) {
+        self.note_move();
         self.troubles.note_failure(uid, is_answered, now);
         self.overlaps.note_failure(uid, now);
     }

@@ -101,6 +101,8 @@ pub(crate) enum DiceStream {
     Failures = 45,
     /// Those who delete parents in the foreground.
     ForegroundDeletions = 46,
+    /// Hours in which nobody changes anything.
+    Nights = 47,
 }
 
 impl DiceStream {
@@ -148,7 +150,7 @@ pub enum StreamLayout {
 
 impl StreamLayout {
     /// Each concern has its own.
-    pub const ALL: StreamLayout = StreamLayout::Split { last: DiceStream::ForegroundDeletions as u64 };
+    pub const ALL: StreamLayout = StreamLayout::Split { last: DiceStream::Nights as u64 };
 
     /// Returns `true` if histories with this layout draw from the stream of a concern that shared histories do not have.
     fn draws(self, own: DiceStream) -> bool {

@@ -127,7 +127,7 @@ impl Scenario {
                 pending: seconds(dice.between(20, 70)),
                 terminating: seconds(dice.between(15, 60)),
                 // The naive judge knows of no progress; the tables of `readiness` do.
-                progress: seconds(86_400),
+                progress: Duration::from_hours(1_000),
             },
             deadline: None,
             acceptance: Acceptance::Accepted,

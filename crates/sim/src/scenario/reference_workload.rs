@@ -153,7 +153,7 @@ fn policy_of(number: usize, parent: usize, groups: Vec<GroupDef>) -> PolicyDef {
         limits: StuckLimits {
             pending: Duration::from_secs(30),
             terminating: Duration::from_secs(20),
-            progress: Duration::from_hours(24),
+            progress: Duration::from_hours(1_000),
         },
         deadline: None,
         acceptance: Acceptance::Accepted,

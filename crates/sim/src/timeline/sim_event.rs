@@ -17,6 +17,10 @@ pub(crate) enum SimEvent {
     DefinitionGoes,
     /// The definition of a kind is put back.
     DefinitionReturns(usize),
+    /// Hours begin in which nobody changes anything.
+    Night,
+    /// They end.
+    Morning,
     /// The wire gets the next fault.
     Fault,
     /// An operator handles a parent.
@@ -88,6 +92,8 @@ impl SimEvent {
                 | SimEvent::Budgets(ListStep::Edit)
                 | SimEvent::DefinitionGoes
                 | SimEvent::DefinitionReturns(_)
+                | SimEvent::Night
+                | SimEvent::Morning
                 | SimEvent::Fault
                 | SimEvent::Operator(..)
                 | SimEvent::Heal(_)
@@ -131,6 +137,8 @@ impl SimEvent {
                 | SimEvent::DeleteInForeground
                 | SimEvent::Budgets(ListStep::Edit)
                 | SimEvent::DefinitionGoes
+                | SimEvent::Night
+                | SimEvent::Morning
                 | SimEvent::Fault
                 | SimEvent::Takeover
                 | SimEvent::OtherRelease(OtherReleaseStep::Act)

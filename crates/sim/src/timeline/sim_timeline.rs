@@ -75,6 +75,12 @@ impl SimTimeline {
         self.queue.retain(|_, event| !which(event));
     }
 
+    /// Lets the scheduled events wait of which `which` is true.
+    pub(crate) fn postpone_events(&mut self, which: impl Fn(&SimEvent) -> bool, span: i64) {
+        let waiting = self.queue.extract_if(.., |_, event| which(event)).collect::<Vec<_>>();
+        self.queue.extend(waiting.into_iter().map(|((at, number), event)| ((at + span, number), event)));
+    }
+
     /// Returns the seconds since the simulation began.
     fn elapsed_seconds(&self) -> f64 {
         millis_to_seconds(self.now - SIMULATION_START_MS)

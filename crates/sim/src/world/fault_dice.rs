@@ -30,6 +30,8 @@ pub(crate) struct FaultDice {
     is_calm: bool,
     /// Faults have stopped.
     pub(crate) have_stopped: bool,
+    /// Nothing fails for some hours.
+    pub(crate) are_asleep: bool,
 }
 
 /// The stream of one concern.
@@ -43,7 +45,13 @@ impl FaultDice {
     pub(crate) fn new(SeedStreams { seed, layout }: SeedStreams, is_calm: bool) -> FaultDice {
         use DiceStream as S;
         let streams = [S::Faults, S::FaultTurns, S::FaultLists, S::FaultReads, S::FaultWrites, S::FaultRules];
-        FaultDice { streams: streams.map(|stream| stream.dice(seed)), layout, is_calm, have_stopped: false }
+        FaultDice {
+            streams: streams.map(|stream| stream.dice(seed)),
+            layout,
+            is_calm,
+            have_stopped: false,
+            are_asleep: false,
+        }
     }
 
     /// Returns the stream of a concern.
@@ -57,7 +65,7 @@ impl FaultDice {
 
     /// Returns `true` if nothing fails by chance now.
     pub(crate) fn is_off(&self) -> bool {
-        self.is_calm || self.have_stopped
+        self.is_calm || self.have_stopped || self.are_asleep
     }
 }
 

@@ -12,15 +12,16 @@ use super::rollout_report::{RolloutPlace, RolloutReport, part_json};
 use super::visibility::review_places;
 use crate::reviews::AccessRight;
 
-/// The earlier rollouts of a parent for a viewer. What one waited for is left out unless all of it may be seen: what is
+/// The earlier rollouts of a parent, by its uid and policy, for a viewer who is shown the one that began at this time, of this
+/// generation. What one waited for is left out unless all of it may be seen: what is
 /// left of a path says nothing of the rest.
 pub(super) async fn earlier_rollouts(
     page: &PageService,
     viewer: &PageViewer,
-    (uid, policy): (&str, &str),
-    from: Time,
+    owner: (&str, &str),
+    (from, shown): (Time, Option<i64>),
 ) -> Result<Vec<Value>, PageRefusal> {
-    let earlier = page.0.past_rollouts.before(uid, policy, from);
+    let earlier = page.0.past_rollouts.before(owner, from, shown);
     let place =
         |place: &RolloutPlace| ((place.group.clone(), place.resource.clone()), place.namespace.clone());
     let places: BTreeSet<_> = earlier.iter().flat_map(|report| report.places.iter().map(place)).collect();

@@ -54,11 +54,19 @@ impl PastRollouts {
         }
     }
 
-    /// Rollouts of a parent that began before this time, newest first.
-    pub(super) fn before(&self, uid: &str, policy: &str, from: Time) -> Vec<Arc<RolloutReport>> {
+    /// Rollouts of a parent that began before this time, newest first, without those of this generation, if it is given: it is the
+    /// one that is shown.
+    pub(super) fn before(
+        &self,
+        (uid, policy): (&str, &str),
+        from: Time,
+        shown: Option<i64>,
+    ) -> Vec<Arc<RolloutReport>> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let of_parent = kept.parents.peek(&(uid.to_owned(), policy.to_owned()));
-        let earlier = of_parent.into_iter().flatten().rev().filter(|report| report.from < from);
+        let is_earlier =
+            |report: &&Arc<RolloutReport>| report.from < from && Some(report.generation) != shown;
+        let earlier = of_parent.into_iter().flatten().rev().filter(is_earlier);
         earlier.cloned().collect()
     }
 }
@@ -73,7 +81,7 @@ mod tests {
     use super::*;
 
     fn generations(past: &PastRollouts, uid: &str, from: i64) -> Vec<i64> {
-        past.before(uid, "databases", Time(from)).iter().map(|report| report.generation).collect()
+        past.before((uid, "databases"), Time(from), None).iter().map(|report| report.generation).collect()
     }
 
     #[test]
@@ -92,7 +100,13 @@ mod tests {
             before,
             "what began before, and not the one that is shown"
         );
-        assert_eq!(past.before("b", "databases", Time(19_000))[0].parts.len(), 3, "as it was read last");
+        assert_eq!(
+            past.before(("b", "databases"), Time(19_000), None)[0].parts.len(),
+            3,
+            "as it was read last"
+        );
+        // Whoever writes more than the spec is taken for the one who began it, later.
+        assert_eq!(past.before(("b", "databases"), Time(i64::MAX), Some(20))[0].generation, 19);
         assert_eq!(generations(&past, "c", i64::MAX), [] as [i64; 0]);
     }
 

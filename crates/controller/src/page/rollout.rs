@@ -75,7 +75,9 @@ async fn with_earlier(
     mut answer: Value,
 ) -> Result<Json<Value>, PageRefusal> {
     let from = answer["from"].as_i64().map_or(Time(i64::MAX), Time);
-    answer["earlier"] = earlier_rollouts(page, viewer, owner, from).await?.into();
+    // A group keeps its generation while its members are rolled out.
+    let generation = answer["generation"].as_i64().filter(|_| answer["isGroup"] != true);
+    answer["earlier"] = earlier_rollouts(page, viewer, owner, (from, generation)).await?.into();
     Ok(Json(answer))
 }
 

@@ -54,8 +54,8 @@ impl PastRollouts {
         }
     }
 
-    /// Rollouts of a parent that began before this time, newest first, without those of this generation, if it is given: it is the
-    /// one that is shown.
+    /// Rollouts of a parent before the one that is shown, newest first: those of earlier generations, or, where none is given, those
+    /// that began before this time.
     pub(super) fn before(
         &self,
         (uid, policy): (&str, &str),
@@ -64,10 +64,11 @@ impl PastRollouts {
     ) -> Vec<Arc<RolloutReport>> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let of_parent = kept.parents.peek(&(uid.to_owned(), policy.to_owned()));
-        let is_earlier =
-            |report: &&Arc<RolloutReport>| report.from < from && Some(report.generation) != shown;
-        let earlier = of_parent.into_iter().flatten().rev().filter(is_earlier);
-        earlier.cloned().collect()
+        // Timestamps have whole seconds: two generations may have begun at the same one.
+        let is_earlier = |report: &&Arc<RolloutReport>| {
+            shown.map_or(report.from < from, |shown| report.generation < shown)
+        };
+        of_parent.into_iter().flatten().rev().filter(is_earlier).cloned().collect()
     }
 }
 
@@ -105,8 +106,10 @@ mod tests {
             3,
             "as it was read last"
         );
-        // Whoever writes more than the spec is taken for the one who began it, later.
-        assert_eq!(past.before(("b", "databases"), Time(i64::MAX), Some(20))[0].generation, 19);
+        // By its time a generation may seem to have begun later than it did, or together with the one before.
+        for from in [i64::MIN, i64::MAX] {
+            assert_eq!(past.before(("b", "databases"), Time(from), Some(20))[0].generation, 19);
+        }
         assert_eq!(generations(&past, "c", i64::MAX), [] as [i64; 0]);
     }
 

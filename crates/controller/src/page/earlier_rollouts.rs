@@ -13,8 +13,7 @@ use super::visibility::review_places;
 use crate::reviews::AccessRight;
 
 /// The earlier rollouts of a parent, by its uid and policy, for a viewer who is shown the one that began at this time, of this
-/// generation. What one waited for is left out unless all of it may be seen: what is
-/// left of a path says nothing of the rest.
+/// generation. What one waited for is left out unless all of it may be seen: what is left of a path says nothing of the rest.
 pub(super) async fn earlier_rollouts(
     page: &PageService,
     viewer: &PageViewer,
